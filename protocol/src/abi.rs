@@ -1,0 +1,225 @@
+//! The C ABI of a lane: fixed-width structs, little endian, and the functions that take them.
+//!
+//! Pointers are addresses in the lane's own memory and valid only during the call. Every function
+//! that can fail returns a `TrResult` code; `rt_error` then tells where. Handles carry a
+//! generation in the upper 32 bits and a slot in the lower.
+//!
+//! | export | signature |
+//! |---|---|
+//! | `rt_abi` | `() -> u32`: [`ABI_VERSION`] |
+//! | `rt_alloc` | `(len: u32) -> ptr`: 16-byte aligned staging memory for the host, 0 if none is left |
+//! | `rt_free` | `(ptr, len: u32)` |
+//! | `rt_self_test` | `(out: *SelfTest) -> code` |
+//! | `rt_plan` | `(header, header_len: u32, file_len: u64, options: *Options, out: *Plan) -> code` |
+//! | `rt_open` | `(header, header_len: u32, file_len: u64, options: *Options, source: u32, out: *Opened) -> code` |
+//! | `rt_load` | `(handle: u64, at: u64, len: u32, out: *[u8; 32]) -> code`: reads file bytes `at..at+len` through `host_read` into the weights region and writes the piece hash of those bytes |
+//! | `rt_ready` | `(handle: u64) -> code`: checks the loaded weights; the model can be used |
+//! | `rt_begin` | `(handle: u64, request: *Request) -> code` |
+//! | `rt_step` | `(handle: u64, out: *Step) -> code` |
+//! | `rt_stop` | `(handle: u64) -> code`: ends the request; committed positions stay |
+//! | `rt_logits` | `(handle: u64, out: *Span) -> code`: f32 logits of the newest position |
+//! | `rt_digest` | `(handle: u64, out: *[u8; 32]) -> code`: SHA-256 of all logits since `rt_begin` |
+//! | `rt_counters` | `(out: *Counters)`: which kernels really ran |
+//! | `rt_error` | `(out: *ErrorPlace)`: place of the newest failure |
+//! | `rt_close` | `(handle: u64) -> code` |
+//!
+//! The only import is `env.host_read(source: u32, offset: u64, dst: u32, len: u32) -> i32`, which
+//! fills `len` bytes or returns a code other than 0.
+
+pub const ABI_VERSION: u32 = 1;
+/// Number of the numerical contract that every lane obeys.
+pub const RUNTIME_SEMANTICS: u32 = 1;
+
+/// Declares structs that are the same on both sides: the lane reads them in place, the host
+/// writes and reads them as bytes.
+macro_rules! shapes {
+    ($($(#[$meta:meta])* pub struct $name:ident [$size:literal] {
+        $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)*
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        #[repr(C)]
+        pub struct $name { $($(#[$field_meta])* pub $field: $type,)* }
+
+        // No padding: the fields fill the struct, so its bytes are its fields in order.
+        const _: () = assert!(size_of::<$name>() == $size && $size == 0 $(+ size_of::<$type>())*);
+
+        impl $name {
+            pub const BYTES: usize = $size;
+
+            pub fn to_bytes(&self) -> [u8; $size] {
+                let mut out = [0; $size];
+                let mut at = 0;
+                $(
+                    let field = self.$field.to_le_bytes();
+                    out[at..at + field.len()].copy_from_slice(&field);
+                    at += field.len();
+                )*
+                debug_assert_eq!(at, $size);
+                out
+            }
+
+            pub fn from_bytes(bytes: &[u8; $size]) -> $name {
+                let mut rest: &[u8] = bytes;
+                $(
+                    let (head, tail) = rest.split_at(size_of::<$type>());
+                    let mut field = [0; size_of::<$type>()];
+                    field.copy_from_slice(head);
+                    let $field = <$type>::from_le_bytes(field);
+                    rest = tail;
+                )*
+                debug_assert!(rest.is_empty());
+                $name { $($field,)* }
+            }
+        }
+    )*};
+}
+
+shapes! {
+    pub struct Options [16] {
+        /// [`MODE_STRICT_F32_V1`] or [`MODE_INT8_V1`].
+        pub mode: u32,
+        /// [`KV_F32`] or [`KV_F16`].
+        pub kv_format: u32,
+        /// Positions to make room for; 0 takes the model's own context.
+        pub context: u32,
+        /// Positions prefilled together; 0 takes the default.
+        pub prefill_tile: u32,
+    }
+
+    /// The memory a model will take, all in bytes, before anything is allocated.
+    pub struct Plan [64] {
+        pub weights: u64,
+        pub metadata: u64,
+        pub kv: u64,
+        pub scratch: u64,
+        pub logits: u64,
+        pub total: u64,
+        /// What the lane can hold at most, its own code and stack included.
+        pub limit: u64,
+        /// Positions admitted.
+        pub context: u32,
+        pub prefill_tile: u32,
+    }
+
+    pub struct Opened [24] {
+        pub handle: u64,
+        /// First file byte that the weights region holds; a multiple of 1 MiB. The host loads
+        /// every byte from here to the end of the file.
+        pub first: u64,
+        pub len: u64,
+    }
+
+    pub struct Request [72] {
+        pub seed: u64,
+        pub stream: u64,
+        pub ids: u32,
+        pub ids_len: u32,
+        pub max_new: u32,
+        /// Sum of `FLAG_...`.
+        pub flags: u32,
+        /// 0 is greedy.
+        pub temperature: f32,
+        /// 1 is off.
+        pub top_p: f32,
+        /// 0 is off.
+        pub min_p: f32,
+        /// 0 is off.
+        pub top_k: u32,
+        /// 1 is off.
+        pub repetition_penalty: f32,
+        pub presence_penalty: f32,
+        pub frequency_penalty: f32,
+        /// Ids below this may be sampled: the tokenizer's size.
+        pub vocab: u32,
+        pub reserved_a: u32,
+        pub reserved_b: u32,
+    }
+
+    pub struct Step [32] {
+        /// `STEP_...`.
+        pub status: u32,
+        /// Valid with [`STEP_TOKEN`] and with [`STEP_DONE`] if `has_token` is 1.
+        pub token: u32,
+        pub has_token: u32,
+        /// `FINISH_...`, valid with [`STEP_DONE`].
+        pub finish: u32,
+        /// Prompt positions committed and wanted.
+        pub prefilled: u32,
+        pub prompt: u32,
+        /// Prompt positions that were already there from the request before.
+        pub reused: u32,
+        pub generated: u32,
+    }
+
+    pub struct Span [8] {
+        pub ptr: u32,
+        /// In elements.
+        pub len: u32,
+    }
+
+    pub struct SelfTest [48] {
+        pub tests: u32,
+        pub failed: u32,
+        /// Number of the first failing test, from 1.
+        pub first_failure: u32,
+        pub reserved: u32,
+        /// First 32 bytes of the digest of all vectors, so that two builds can be compared.
+        pub vectors_a: u64,
+        pub vectors_b: u64,
+        pub vectors_c: u64,
+        pub vectors_d: u64,
+    }
+
+    pub struct Counters [16] {
+        pub scalar_calls: u64,
+        pub simd_calls: u64,
+    }
+
+    pub struct ErrorPlace [40] {
+        pub code: i32,
+        /// `Stage` as a number.
+        pub stage: u32,
+        /// Index into the header's tensors, or the layer; `u32::MAX` if neither applies.
+        pub item: u32,
+        /// `DETAIL_...`: what `expected` and `found` mean.
+        pub detail: u32,
+        pub expected: u64,
+        pub found: u64,
+        /// Byte offset in the file, or position in the sequence.
+        pub at: u64,
+    }
+}
+
+pub const MODE_STRICT_F32_V1: u32 = 0;
+pub const MODE_INT8_V1: u32 = 1;
+
+pub const KV_F32: u32 = 0;
+pub const KV_F16: u32 = 1;
+
+/// Generation goes on past stop tokens.
+pub const FLAG_IGNORE_EOS: u32 = 1;
+/// Keep a SHA-256 of every generated step's logits for `rt_digest`.
+pub const FLAG_DIGEST: u32 = 2;
+/// Non-finite logits are set to negative infinity and counted instead of ending the request.
+pub const FLAG_MASK_MALFORMED: u32 = 4;
+/// Forget what earlier requests left: no prefix is reused.
+pub const FLAG_COLD: u32 = 8;
+
+/// More work: call again.
+pub const STEP_MORE: u32 = 0;
+pub const STEP_TOKEN: u32 = 1;
+pub const STEP_DONE: u32 = 2;
+
+/// A stop token was produced.
+pub const FINISH_STOP: u32 = 0;
+/// `max_new` tokens, or the context is full.
+pub const FINISH_LENGTH: u32 = 1;
+pub const FINISH_CANCELLED: u32 = 2;
+pub const FINISH_NUMERICAL_COLLAPSE: u32 = 3;
+
+pub const DETAIL_NONE: u32 = 0;
+pub const DETAIL_BYTES: u32 = 1;
+pub const DETAIL_POSITIONS: u32 = 2;
+pub const DETAIL_TOKEN_ID: u32 = 3;
+pub const DETAIL_CODE: u32 = 4;

@@ -1,0 +1,23 @@
+//! Everything that crosses a thread or a module boundary, defined once.
+//!
+//! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
+//! `abi` (structs and functions of a lane), `message` (page and worker), `catalogue` (what a
+//! server offers), `wire` (bytes of a message).
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod abi;
+mod catalogue;
+mod lanes;
+mod message;
+mod result;
+mod wire;
+
+pub use catalogue::{CATALOGUE_SCHEMA, Catalogue, CatalogueEntry};
+pub use lanes::{LANES, Lane, LaneArtifact, LaneId, LaneManifest, MANIFEST_SCHEMA, Probe};
+pub use message::*;
+pub use result::{ErrorReport, Stage, TrResult};
+pub use wire::{WireError, decode, encode};

@@ -1,0 +1,305 @@
+//! Messages between the page and its inference worker.
+//!
+//! A dropped file's handle cannot be encoded; it travels beside the message, and
+//! [`ImportSource::File`] says that it does.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use format::{Digest, ModelId};
+use serde::{Deserialize, Serialize};
+
+use crate::{CatalogueEntry, ErrorReport, LaneId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ImportId(pub u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId(pub u32);
+
+/// Page to worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// Ask what this server offers; answered by [`Event::Catalogue`].
+    Catalogue,
+    /// Answered by [`Event::Models`].
+    ListModels,
+    Import {
+        import: ImportId,
+        source: ImportSource,
+    },
+    /// Stops the transfer. Verified pieces stay for a later resume unless `discard`.
+    CancelImport {
+        import: ImportId,
+        discard: bool,
+    },
+    DeleteModel {
+        model: ModelId,
+    },
+    /// Loads a stored model into the engine; `context` 0 takes the default.
+    Load {
+        model: ModelId,
+        context: u32,
+    },
+    Unload,
+    Chat {
+        request: RequestId,
+        messages: Vec<Message>,
+        sampling: Sampling,
+    },
+    Stop {
+        request: RequestId,
+    },
+    /// Fixed prompt of token ids, greedy: speed and the digest of the logits.
+    Measure {
+        request: RequestId,
+        measure: Measure,
+    },
+    Diagnostics,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImportSource {
+    /// The file handle is attached to the message.
+    File { name: String, length: u64 },
+    /// A model of the server's catalogue, fetched by Range requests.
+    Catalogue(CatalogueEntry),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub role: Role,
+    pub content: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        }
+    }
+}
+
+/// Sampling settings; each field's neutral value is stated in `abi::Request`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    pub seed: u64,
+    pub temperature: f32,
+    pub top_k: u32,
+    pub top_p: f32,
+    pub min_p: f32,
+    pub repetition_penalty: f32,
+    pub presence_penalty: f32,
+    pub frequency_penalty: f32,
+    pub max_new: u32,
+}
+
+impl Sampling {
+    /// Always the most likely token.
+    pub const GREEDY: Sampling = Sampling {
+        seed: 0,
+        temperature: 0.0,
+        top_k: 0,
+        top_p: 1.0,
+        min_p: 0.0,
+        repetition_penalty: 1.0,
+        presence_penalty: 0.0,
+        frequency_penalty: 0.0,
+        max_new: 512,
+    };
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measure {
+    pub prompt_ids: Vec<u32>,
+    pub max_new: u32,
+    pub prefill_tile: u32,
+    pub mode: Mode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    #[serde(rename = "strict-f32-v1")]
+    StrictF32V1,
+    #[serde(rename = "int8-v1")]
+    Int8V1,
+}
+
+/// Worker to page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// The worker can take commands. `downgrades` names every faster lane that was refused.
+    Ready {
+        lane: LaneReport,
+        downgrades: Vec<ErrorReport>,
+        storage: StorageKind,
+    },
+    Catalogue(Vec<CatalogueEntry>),
+    Models(Vec<ModelSummary>),
+    Import(ImportProgress),
+    Imported {
+        import: ImportId,
+        model: ModelSummary,
+        already_here: bool,
+    },
+    ImportCancelled {
+        import: ImportId,
+    },
+    Loading {
+        model: ModelId,
+        done: u64,
+        total: u64,
+    },
+    Loaded {
+        model: ModelSummary,
+        fit: FitReport,
+    },
+    Unloaded,
+    Prefill {
+        request: RequestId,
+        done: u32,
+        total: u32,
+    },
+    /// Whole UTF-8; never half a character.
+    Text {
+        request: RequestId,
+        text: String,
+    },
+    Done {
+        request: RequestId,
+        finish: Finish,
+        figures: Figures,
+    },
+    Measured {
+        request: RequestId,
+        figures: Figures,
+        logits_sha256: Digest,
+        ids: Vec<u32>,
+    },
+    Diagnostics(Diagnostics),
+    Failed {
+        subject: Subject,
+        error: ErrorReport,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    Start,
+    Import(ImportId),
+    Load(ModelId),
+    Request(RequestId),
+    Store,
+    Catalogue,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneReport {
+    pub lane: LaneId,
+    pub sha256: Option<Digest>,
+    pub self_tests: u32,
+    pub cross_origin_isolated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StorageKind {
+    /// Origin private file system: models stay.
+    Opfs,
+    /// Nothing stays after the page is closed.
+    Memory,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelSummary {
+    pub id: ModelId,
+    pub name: String,
+    pub licence: Option<String>,
+    pub source: String,
+    pub context: u32,
+    /// Why the model cannot be chatted with, if it cannot.
+    pub chat: ChatAbility,
+    /// How far an unfinished import got, in verified bytes; `None` when complete.
+    pub partial: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChatAbility {
+    Yes,
+    /// Kind `bare`: no tokenizer.
+    NoTokenizer,
+    /// No chat template in the source.
+    NoTemplate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportProgress {
+    pub import: ImportId,
+    pub phase: ImportPhase,
+    /// Bytes and pieces done in this phase. A resumed import starts above zero.
+    pub bytes: u64,
+    pub bytes_total: u64,
+    pub pieces: u32,
+    pub pieces_total: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImportPhase {
+    /// Reading a local file once to learn its identity.
+    Checking,
+    /// Turning a foreign format into `.slm`.
+    Converting,
+    /// Receiving and verifying pieces.
+    Receiving,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FitReport {
+    pub weights: u64,
+    pub metadata: u64,
+    pub kv: u64,
+    pub scratch: u64,
+    pub logits: u64,
+    pub total: u64,
+    pub limit: u64,
+    pub context: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Finish {
+    Stop,
+    Length,
+    Cancelled,
+    NumericalCollapse,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    pub prompt_tokens: u32,
+    /// Prompt tokens whose work was still there from the turn before.
+    pub reused_tokens: u32,
+    pub new_tokens: u32,
+    pub prefill_ms: f64,
+    pub decode_ms: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnostics {
+    pub lane: LaneReport,
+    pub storage: StorageKind,
+    pub scalar_calls: u64,
+    pub simd_calls: u64,
+    pub fit: Option<FitReport>,
+    pub stored_bytes: u64,
+    /// Newest failures, oldest first.
+    pub records: Vec<ErrorReport>,
+}

@@ -1,0 +1,1 @@
+//! Workers that share one operation.
