@@ -19,9 +19,13 @@
 //! | `rt_stop` | `(handle: u64) -> code`: ends the request; committed positions stay |
 //! | `rt_logits` | `(handle: u64, out: *Span) -> code`: f32 logits of the newest position |
 //! | `rt_digest` | `(handle: u64, out: *[u8; 32]) -> code`: SHA-256 of all logits since `rt_begin` |
-//! | `rt_counters` | `(out: *Counters)`: which kernels really ran |
-//! | `rt_error` | `(out: *ErrorPlace)`: place of the newest failure |
+//! | `rt_counters` | `(out: *Counters) -> code`: which kernels really ran |
+//! | `rt_error` | `(out: *ErrorPlace) -> code`: place of the newest failure |
 //! | `rt_close` | `(handle: u64) -> code` |
+//!
+//! Every pointer that the host passes must lie in memory from `rt_alloc` that is not yet freed,
+//! with its whole length; otherwise the call returns `Bounds` and does nothing. So no host mistake
+//! can reach the engine's own memory.
 //!
 //! The only import is `env.host_read(source: u32, offset: u64, dst: u32, len: u32) -> i32`, which
 //! fills `len` bytes or returns a code other than 0.
@@ -171,16 +175,19 @@ shapes! {
         pub vectors_d: u64,
     }
 
-    pub struct Counters [16] {
+    pub struct Counters [24] {
         pub scalar_calls: u64,
         pub simd_calls: u64,
+        /// Logits that were NaN or infinite and set to negative infinity, since the lane started.
+        pub malformed_logits: u64,
     }
 
     pub struct ErrorPlace [40] {
         pub code: i32,
         /// `Stage` as a number.
         pub stage: u32,
-        /// Index into the header's tensors, or the layer; `u32::MAX` if neither applies.
+        /// Index into the header's tensors, the layer, or with [`DETAIL_REGION`] a `REGION_...`;
+        /// `u32::MAX` if none applies.
         pub item: u32,
         /// `DETAIL_...`: what `expected` and `found` mean.
         pub detail: u32,
@@ -223,3 +230,11 @@ pub const DETAIL_BYTES: u32 = 1;
 pub const DETAIL_POSITIONS: u32 = 2;
 pub const DETAIL_TOKEN_ID: u32 = 3;
 pub const DETAIL_CODE: u32 = 4;
+/// Bytes that were left for a region of the plan, and bytes that it needs.
+pub const DETAIL_REGION: u32 = 5;
+
+pub const REGION_WEIGHTS: u32 = 0;
+pub const REGION_METADATA: u32 = 1;
+pub const REGION_KV: u32 = 2;
+pub const REGION_SCRATCH: u32 = 3;
+pub const REGION_LOGITS: u32 = 4;
