@@ -3,10 +3,28 @@
 //!
 //! Converters lower a checkpoint to this; the engine never guesses from tensor names.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+
+use crate::FormatError;
+
+/// Several times the deepest models that a browser could hold (about 130 layers).
+pub const LAYERS_MAX: u32 = 512;
+/// Four times the largest vocabulary in use (262,144).
+pub const VOCAB_MAX: u32 = 1 << 20;
+/// Four times the widest published models (16,384).
+pub const HIDDEN_MAX: u32 = 1 << 16;
+/// Several times the widest published feed-forward networks (53,248).
+pub const FFN_MAX: u32 = 1 << 18;
+/// With [`HEAD_DIM_MAX`] this keeps `heads * head_dim` within 20 bits.
+pub const HEADS_MAX: u32 = 1024;
+/// Twice the widest heads in use (512).
+pub const HEAD_DIM_MAX: u32 = 1024;
+/// Above the longest published contexts (10 million positions).
+pub const CONTEXT_MAX: u32 = 1 << 24;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,6 +153,7 @@ pub enum Ffn {
 
 /// Logical shape; a vector is one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Shape {
     pub rows: u32,
     pub cols: u32,
@@ -154,4 +173,188 @@ pub struct TensorSpec {
     pub name: String,
     pub shape: Shape,
     pub role: TensorRole,
+}
+
+impl Shape {
+    /// The shape of a vector: one row.
+    pub const fn row(cols: u32) -> Shape {
+        Shape { rows: 1, cols }
+    }
+}
+
+impl Architecture {
+    /// Checks every dimension and number against its limits and against each other.
+    pub fn check(&self) -> Result<(), FormatError> {
+        dimension("vocab", self.vocab, VOCAB_MAX)?;
+        dimension("hidden", self.hidden, HIDDEN_MAX)?;
+        dimension("heads", self.heads, HEADS_MAX)?;
+        dimension("kv_heads", self.kv_heads, HEADS_MAX)?;
+        dimension("head_dim", self.head_dim, HEAD_DIM_MAX)?;
+        dimension("ffn", self.ffn, FFN_MAX)?;
+        dimension("context", self.context, CONTEXT_MAX)?;
+        dimension(
+            "layers",
+            u32::try_from(self.layers.len()).unwrap_or(u32::MAX),
+            LAYERS_MAX,
+        )?;
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            let (heads, kv_heads) = (self.heads, self.kv_heads);
+            return Err(FormatError::HeadsNotDivisible { heads, kv_heads });
+        }
+        let eps = f64::from(self.norm.eps);
+        // Zero would divide a row of zeros by zero.
+        number("norm.eps", eps, eps > 0.0 && eps <= 1.0)?;
+        self.rope.check(self.head_dim)
+    }
+
+    /// The tensors of this architecture in file order, the tokenizer left out.
+    ///
+    /// Call it on a checked architecture; on any other the shapes are cut to 32 bits.
+    pub fn tensors(&self) -> Vec<TensorSpec> {
+        let mut list = Vec::new();
+        list.push(matrix(String::from("embed"), self.vocab, self.hidden));
+        list.push(vector(String::from("norm"), self.hidden));
+        if !self.tied_head {
+            list.push(matrix(String::from("head"), self.vocab, self.hidden));
+        }
+        for (index, layer) in self.layers.iter().enumerate() {
+            match layer.mixer {
+                Mixer::Attention => self.attention(index, &mut list),
+            }
+            match layer.ffn {
+                Ffn::Dense => self.dense(index, &mut list),
+            }
+        }
+        list
+    }
+
+    fn attention(&self, index: usize, list: &mut Vec<TensorSpec>) {
+        let q = self.heads.saturating_mul(self.head_dim);
+        let kv = self.kv_heads.saturating_mul(self.head_dim);
+        list.push(vector(format!("layers.{index}.attn_norm"), self.hidden));
+        for (name, rows) in [("q", q), ("k", kv), ("v", kv)] {
+            projection(list, index, name, [rows, self.hidden], self.qkv_bias);
+        }
+        projection(list, index, "o", [self.hidden, q], self.o_bias);
+    }
+
+    fn dense(&self, index: usize, list: &mut Vec<TensorSpec>) {
+        list.push(vector(format!("layers.{index}.ffn_norm"), self.hidden));
+        for name in ["gate", "up"] {
+            projection(list, index, name, [self.ffn, self.hidden], self.ffn_bias);
+        }
+        projection(list, index, "down", [self.hidden, self.ffn], self.ffn_bias);
+    }
+}
+
+impl Rope {
+    fn check(&self, head_dim: u32) -> Result<(), FormatError> {
+        // Yarn divides by the logarithm of the base.
+        number("rope.base", self.base, self.base > 1.0)?;
+        if self.dim == 0 || !self.dim.is_multiple_of(2) || self.dim > head_dim {
+            return Err(FormatError::RopeDim {
+                dim: self.dim,
+                head_dim,
+            });
+        }
+        self.scaling.check()
+    }
+}
+
+impl RopeScaling {
+    fn check(&self) -> Result<(), FormatError> {
+        match *self {
+            RopeScaling::None => Ok(()),
+            RopeScaling::Linear { factor } => number("rope.scaling.factor", factor, factor >= 1.0),
+            RopeScaling::Llama3 {
+                factor,
+                low_freq_factor,
+                high_freq_factor,
+                original_context,
+            } => {
+                number("rope.scaling.factor", factor, factor >= 1.0)?;
+                let (low, high) = (low_freq_factor, high_freq_factor);
+                number("rope.scaling.low_freq_factor", low, low > 0.0)?;
+                number("rope.scaling.high_freq_factor", high, high > low)?;
+                dimension(
+                    "rope.scaling.original_context",
+                    original_context,
+                    CONTEXT_MAX,
+                )
+            }
+            RopeScaling::Yarn {
+                factor,
+                beta_fast,
+                beta_slow,
+                original_context,
+                attention_factor,
+                truncate: _,
+            } => {
+                number("rope.scaling.factor", factor, factor >= 1.0)?;
+                number("rope.scaling.beta_slow", beta_slow, beta_slow > 0.0)?;
+                number("rope.scaling.beta_fast", beta_fast, beta_fast >= beta_slow)?;
+                number(
+                    "rope.scaling.attention_factor",
+                    attention_factor,
+                    attention_factor > 0.0,
+                )?;
+                dimension(
+                    "rope.scaling.original_context",
+                    original_context,
+                    CONTEXT_MAX,
+                )
+            }
+        }
+    }
+}
+
+fn dimension(field: &'static str, found: u32, max: u32) -> Result<(), FormatError> {
+    match (1..=max).contains(&found) {
+        true => Ok(()),
+        false => {
+            let (found, max) = (u64::from(found), u64::from(max));
+            Err(FormatError::Dimension {
+                field,
+                found,
+                min: 1,
+                max,
+            })
+        }
+    }
+}
+
+/// `holds` is a comparison of `value`, and so false for NaN.
+pub(crate) fn number(field: &'static str, value: f64, holds: bool) -> Result<(), FormatError> {
+    match holds && value.is_finite() {
+        true => Ok(()),
+        false => Err(FormatError::Number {
+            field,
+            bits: value.to_bits(),
+        }),
+    }
+}
+
+fn matrix(name: String, rows: u32, cols: u32) -> TensorSpec {
+    TensorSpec {
+        name,
+        shape: Shape { rows, cols },
+        role: TensorRole::Matrix,
+    }
+}
+
+fn vector(name: String, cols: u32) -> TensorSpec {
+    TensorSpec {
+        name,
+        shape: Shape::row(cols),
+        role: TensorRole::Vector,
+    }
+}
+
+/// A matrix and, right after it, its bias if there is one.
+fn projection(list: &mut Vec<TensorSpec>, index: usize, name: &str, shape: [u32; 2], bias: bool) {
+    let [rows, cols] = shape;
+    list.push(matrix(format!("layers.{index}.{name}"), rows, cols));
+    if bias {
+        list.push(vector(format!("layers.{index}.{name}_bias"), rows));
+    }
 }

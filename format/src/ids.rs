@@ -16,7 +16,7 @@ pub const LEAVES_PER_PIECE: u32 = PIECE_BYTES / LEAF_BYTES;
 pub struct Digest(pub [u8; 32]);
 
 /// The BEP 52 Merkle root of a whole file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Root(pub Digest);
 
 /// Which file this is. A root alone does not say how long the file is: zero padding is free.
@@ -50,8 +50,9 @@ impl Digest {
 
 impl ModelId {
     /// Number of pieces, the last of which may be short. Zero bytes have no piece.
+    /// Lengths above 4 PiB, which no store holds, count as `u32::MAX` pieces.
     pub fn pieces(&self) -> u32 {
-        self.length.div_ceil(u64::from(PIECE_BYTES)) as u32
+        u32::try_from(self.length.div_ceil(u64::from(PIECE_BYTES))).unwrap_or(u32::MAX)
     }
 
     /// First byte and length of a piece within the file.

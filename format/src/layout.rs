@@ -54,6 +54,19 @@ pub enum Packing {
 }
 
 impl Layout {
+    /// The id as it stands in the manifest.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layout::F32 => "f32",
+            Layout::F16 => "f16",
+            Layout::Bf16 => "bf16",
+            Layout::Q8_0R4 => "q8_0.r4",
+            Layout::Q4_0R4 => "q4_0.r4",
+            Layout::Q4_1R4 => "q4_1.r4",
+            Layout::Bytes => "bytes",
+        }
+    }
+
     pub const fn codec(self) -> Codec {
         match self {
             Layout::F32 => Codec::F32,
@@ -83,6 +96,16 @@ impl Layout {
         }
     }
 
+    /// Bytes of one element, for layouts without blocks.
+    pub const fn element_bytes(self) -> Option<u32> {
+        match self {
+            Layout::F32 => Some(4),
+            Layout::F16 | Layout::Bf16 => Some(2),
+            Layout::Bytes => Some(1),
+            Layout::Q8_0R4 | Layout::Q4_0R4 | Layout::Q4_1R4 => None,
+        }
+    }
+
     /// Bytes of a `rows x cols` tensor, or `None` if `cols` is not a whole number of blocks or the
     /// product does not fit 64 bits.
     pub const fn tensor_bytes(self, rows: u64, cols: u64) -> Option<u64> {
@@ -109,5 +132,20 @@ impl Layout {
             }
         };
         count.checked_mul(unit)
+    }
+}
+
+impl Codec {
+    /// Bytes of one ggml block: 32 columns of one source row. `None` for codecs without blocks.
+    ///
+    /// `q8_0`: f16 scale, 32 signed codes. `q4_0`: f16 scale, 16 bytes; `q4_1`: f16 scale, f16
+    /// minimum, 16 bytes; byte `i` holds column `i` in its low nibble and `16 + i` in its high.
+    pub const fn block_bytes(self) -> Option<u32> {
+        match self {
+            Codec::Q8_0 => Some(34),
+            Codec::Q4_0 => Some(18),
+            Codec::Q4_1 => Some(20),
+            Codec::F32 | Codec::F16 | Codec::Bf16 | Codec::Bytes => None,
+        }
     }
 }

@@ -6,7 +6,16 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Architecture, Digest, Layout, Shape};
+use crate::architecture::number;
+use crate::error::excerpt;
+use crate::{Architecture, Digest, FormatError, Layout, Shape, TensorRole, TensorSpec};
+
+/// The only value of [`Manifest::schema`].
+pub const MANIFEST_SCHEMA: &str = "tinyrustlm.model.v2";
+/// Longest name of a model or a tensor, in bytes of UTF-8.
+pub const NAME_BYTES_MAX: u32 = 256;
+/// Tensors except fillers.
+pub const TENSORS_MAX: u32 = 65_536;
 
 /// Name of the tensor that holds the tokenizer payload.
 pub const TOKENIZER_TENSOR: &str = "tokenizer";
@@ -14,7 +23,7 @@ pub const TOKENIZER_TENSOR: &str = "tokenizer";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Always `tinyrustlm.model.v2`.
+    /// Always [`MANIFEST_SCHEMA`].
     pub schema: String,
     pub kind: Kind,
     pub name: String,
@@ -75,6 +84,8 @@ pub struct TokenizerRef {
 pub struct SpecialTokens {
     pub bos: Option<u32>,
     pub eos: Option<u32>,
+    /// A token of its own. Where the source pads with its `eos`, `bos` or a stop token, this is
+    /// `None`: such an id says nothing that the other field does not.
     pub pad: Option<u32>,
     /// Generation finishes after any of these; in ascending order, without repeats.
     pub stop: Vec<u32>,
@@ -91,4 +102,195 @@ pub struct Generation {
     pub top_p: Option<f32>,
     pub min_p: Option<f32>,
     pub repetition_penalty: Option<f32>,
+}
+
+impl Manifest {
+    /// Checks everything that can be known without the file: schema, architecture, that the
+    /// tensors are exactly those of the architecture, special ids and sampling defaults.
+    pub fn check(&self) -> Result<(), FormatError> {
+        if self.schema != MANIFEST_SCHEMA {
+            return Err(FormatError::UnknownSchema {
+                found: excerpt(&self.schema),
+            });
+        }
+        if self.kind == Kind::Adapter {
+            return Err(FormatError::AdapterUnsupported);
+        }
+        check_name(&self.name)?;
+        self.architecture.check()?;
+        self.check_tensors()?;
+        self.special.check(self.tokens())?;
+        self.generation.check()
+    }
+
+    /// Number of ids that are tokens: the tokenizer's, or without one every row of the embedding.
+    pub fn tokens(&self) -> u32 {
+        match &self.tokenizer {
+            Some(tokenizer) => tokenizer.tokens,
+            None => self.architecture.vocab,
+        }
+    }
+
+    fn check_tensors(&self) -> Result<(), FormatError> {
+        let specs = self.architecture.tensors();
+        if self.tensors.len().max(specs.len() + 1) > TENSORS_MAX as usize {
+            return Err(FormatError::TooManyTensors { max: TENSORS_MAX });
+        }
+        for spec in &specs {
+            match self.tensors.get(&spec.name) {
+                Some(entry) => entry.check(spec)?,
+                None => {
+                    return Err(FormatError::MissingTensor {
+                        tensor: spec.name.clone(),
+                    });
+                }
+            }
+        }
+        let others = self.check_tokenizer()?;
+        if self.tensors.len() > specs.len() + others {
+            let mut names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+            names.sort_unstable();
+            let unexpected = self.tensors.keys().find(|name| {
+                let known = names.binary_search(&name.as_str()).is_ok();
+                !known && !(others == 1 && *name == TOKENIZER_TENSOR)
+            });
+            let tensor = excerpt(unexpected.map_or("", |name| name));
+            return Err(FormatError::UnexpectedTensor { tensor });
+        }
+        Ok(())
+    }
+
+    /// Gives the number of tensors the tokenizer takes: one or none.
+    fn check_tokenizer(&self) -> Result<usize, FormatError> {
+        let wanted = self.kind == Kind::Model;
+        let Some(tokenizer) = &self.tokenizer else {
+            return match wanted {
+                true => Err(FormatError::TokenizerPresence { wanted }),
+                false => Ok(0),
+            };
+        };
+        if !wanted {
+            return Err(FormatError::TokenizerPresence { wanted });
+        }
+        if tokenizer.tensor != TOKENIZER_TENSOR {
+            return Err(FormatError::TokenizerName {
+                found: excerpt(&tokenizer.tensor),
+            });
+        }
+        let (min, max) = (1, u64::from(self.architecture.vocab));
+        let found = u64::from(tokenizer.tokens);
+        if found < min || found > max {
+            return Err(FormatError::Dimension {
+                field: "tokenizer.tokens",
+                found,
+                min,
+                max,
+            });
+        }
+        let tensor = String::from(TOKENIZER_TENSOR);
+        match self.tensors.get(TOKENIZER_TENSOR) {
+            None => Err(FormatError::MissingTensor { tensor }),
+            Some(entry) if entry.layout != Layout::Bytes => Err(FormatError::LayoutRefused {
+                tensor,
+                layout: entry.layout,
+            }),
+            Some(entry) if entry.shape.rows != 1 || entry.shape.cols == 0 => {
+                let (expected, found) = (Shape::row(entry.shape.cols.max(1)), entry.shape);
+                Err(FormatError::TensorShape {
+                    tensor,
+                    expected,
+                    found,
+                })
+            }
+            Some(_) => Ok(1),
+        }
+    }
+}
+
+impl TensorEntry {
+    fn check(&self, spec: &TensorSpec) -> Result<(), FormatError> {
+        let tensor = || spec.name.clone();
+        if self.shape != spec.shape {
+            let (expected, found) = (spec.shape, self.shape);
+            return Err(FormatError::TensorShape {
+                tensor: tensor(),
+                expected,
+                found,
+            });
+        }
+        let allowed = match spec.role {
+            TensorRole::Vector => self.layout == Layout::F32,
+            TensorRole::Matrix => self.layout != Layout::Bytes,
+        };
+        if !allowed {
+            return Err(FormatError::LayoutRefused {
+                tensor: tensor(),
+                layout: self.layout,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl SpecialTokens {
+    /// `tokens` is the number of ids that are tokens.
+    fn check(&self, tokens: u32) -> Result<(), FormatError> {
+        let in_range = |field, id| match id < tokens {
+            true => Ok(()),
+            false => Err(FormatError::TokenIdRange { field, id, tokens }),
+        };
+        for (field, id) in [("bos", self.bos), ("eos", self.eos), ("pad", self.pad)] {
+            id.map_or(Ok(()), |id| in_range(field, id))?;
+        }
+        for (index, &id) in self.stop.iter().enumerate() {
+            in_range("stop", id)?;
+            if index > 0 && self.stop[index - 1] >= id {
+                return Err(FormatError::StopOrder {
+                    index: index as u32,
+                });
+            }
+        }
+        if let Some(id) = self.pad {
+            let stop = self.stop.contains(&id).then_some(id);
+            for (field, other) in [("bos", self.bos), ("eos", self.eos), ("stop", stop)] {
+                if other == Some(id) {
+                    return Err(FormatError::TokenIdsCollide { field, id });
+                }
+            }
+        }
+        match self.add_bos && self.bos.is_none() {
+            true => Err(FormatError::NoBosToAdd),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Generation {
+    fn check(&self) -> Result<(), FormatError> {
+        let check = |field, value: Option<f32>, holds: fn(f32) -> bool| match value {
+            Some(value) => number(field, f64::from(value), holds(value)),
+            None => Ok(()),
+        };
+        check("generation.temperature", self.temperature, |t| t >= 0.0)?;
+        check("generation.top_p", self.top_p, |p| p > 0.0 && p <= 1.0)?;
+        check("generation.min_p", self.min_p, |p| (0.0..=1.0).contains(&p))?;
+        check(
+            "generation.repetition_penalty",
+            self.repetition_penalty,
+            |r| r > 0.0,
+        )
+    }
+}
+
+/// At most 256 bytes, not empty, no control characters.
+pub(crate) fn check_name(name: &str) -> Result<(), FormatError> {
+    let good = !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX as usize
+        && !name.chars().any(char::is_control);
+    match good {
+        true => Ok(()),
+        false => Err(FormatError::BadName {
+            found: excerpt(name),
+        }),
+    }
 }
