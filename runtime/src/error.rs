@@ -1,6 +1,9 @@
 //! Every way the engine can refuse or fail.
 
-use protocol::abi::ErrorPlace;
+use alloc::vec::Vec;
+use core::fmt;
+
+use protocol::abi::{DETAIL_BYTES, ErrorPlace};
 use protocol::{Stage, TrResult};
 
 /// A failure with its place, in the shape that crosses the C boundary.
@@ -21,4 +24,67 @@ impl RuntimeError {
     pub fn code(&self) -> TrResult {
         TrResult::from_code(self.0.code).unwrap_or(TrResult::InternalInvariant)
     }
+
+    pub fn stage(&self) -> Stage {
+        Stage::from_code(self.0.stage).unwrap_or(Stage::Start)
+    }
+
+    /// The tensor, layer or region concerned.
+    pub(crate) fn item(mut self, item: usize) -> RuntimeError {
+        self.0.item = u32::try_from(item).unwrap_or(u32::MAX);
+        self
+    }
+
+    /// The file byte or sequence position concerned.
+    pub(crate) fn at(mut self, at: u64) -> RuntimeError {
+        self.0.at = at;
+        self
+    }
+
+    /// What was expected and what was found, both in the unit that `detail` (`DETAIL_...`) says.
+    pub(crate) fn detail(mut self, detail: u32, expected: u64, found: u64) -> RuntimeError {
+        self.0.detail = detail;
+        self.0.expected = expected;
+        self.0.found = found;
+        self
+    }
+}
+
+impl fmt::Display for RuntimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ({:?})", self.code(), self.stage())?;
+        if self.0.item != u32::MAX {
+            write!(f, ", item {}", self.0.item)?;
+        }
+        if self.0.detail != 0 {
+            write!(
+                f,
+                ", expected {}, found {} (detail {})",
+                self.0.expected, self.0.found, self.0.detail
+            )?;
+        }
+        write!(f, ", at {}", self.0.at)
+    }
+}
+
+impl core::error::Error for RuntimeError {}
+
+/// `len` default elements, or `OutOfMemory`; nothing more than these is allocated.
+pub(crate) fn take_memory<T: Clone + Default>(
+    len: usize,
+    stage: Stage,
+) -> Result<Vec<T>, RuntimeError> {
+    let mut memory = reserve_memory(len, stage)?;
+    memory.resize(len, T::default());
+    Ok(memory)
+}
+
+/// An empty vector that can grow to `len` elements without another allocation.
+pub(crate) fn reserve_memory<T>(len: usize, stage: Stage) -> Result<Vec<T>, RuntimeError> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(len).map_err(|_| {
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        RuntimeError::new(TrResult::OutOfMemory, stage).detail(DETAIL_BYTES, 0, bytes)
+    })?;
+    Ok(memory)
 }

@@ -1,4 +1,10 @@
 //! The engine: from token ids to logits to the next token, with the same bits everywhere.
+//!
+//! Reading order: `plan` (how much memory), `model` (a model's life), `weights` (tensors where
+//! they lie), `rope`, `kv` and `scratch` (what a forward pass needs), `forward` (the paper),
+//! `generate` (one request in bounded steps), `sampler`; below them `kernels`, `functions` and
+//! `team`; above them `self_test`, and `lane`, `handles`, `staging`, `abi` (the C functions of a
+//! compiled lane).
 #![no_std]
 
 extern crate alloc;
@@ -6,9 +12,34 @@ extern crate alloc;
 extern crate std;
 
 mod error;
+mod plan;
+
+mod forward;
+mod generate;
+mod kv;
+mod model;
+mod rope;
+mod scratch;
+mod weights;
+
 pub mod functions;
 pub mod kernels;
 pub mod sampler;
 mod team;
 
+#[cfg(target_arch = "wasm32")]
+mod abi;
+mod handles;
+mod lane;
+mod self_test;
+mod staging;
+
 pub use error::RuntimeError;
+pub use generate::{Request, Step};
+pub use kernels::Kernels;
+pub use lane::{HeaderAt, HostRead, Lane};
+pub use model::{Engine, Model};
+pub use plan::{KvFormat, Mode, Options, PREFILL_TILE_DEFAULT, PREFILL_TILE_MAX, Plan, plan};
+pub use self_test::self_test;
+pub use team::Team;
+pub use weights::Source;

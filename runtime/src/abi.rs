@@ -1,0 +1,190 @@
+//! The exports of a lane, as `protocol::abi` lists them, and its only import.
+//!
+//! Nothing is decided here: see `lane`. Natively this file does not exist.
+#![allow(unsafe_code)]
+
+use core::arch::wasm32;
+use core::cell::{Cell, UnsafeCell};
+use core::panic::PanicInfo;
+
+use protocol::TrResult;
+use protocol::abi::ABI_VERSION;
+
+use crate::RuntimeError;
+use crate::lane::{HeaderAt, Lane};
+use crate::staging::Address;
+
+/// Bytes of a page of Wasm memory, and the most pages a 32-bit memory can have.
+const PAGE_BYTES: u64 = 65_536;
+const PAGES_MAX: u64 = 65_536;
+
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    wasm32::unreachable()
+}
+
+#[link(wasm_import_module = "env")]
+unsafe extern "C" {
+    fn host_read(source: u32, offset: u64, dst: *mut u8, len: u32) -> i32;
+}
+
+/// The lane's state, made by the first call.
+struct Single {
+    lane: UnsafeCell<Option<Lane>>,
+    /// A call is being served: the host called back from within its own `host_read`.
+    busy: Cell<bool>,
+}
+
+// SAFETY: a lane without atomics has one thread; `serve` keeps its calls from nesting.
+unsafe impl Sync for Single {}
+
+static SINGLE: Single = Single {
+    lane: UnsafeCell::new(None),
+    busy: Cell::new(false),
+};
+
+/// Runs `call` on the lane, or gives `None` if a call is being served already.
+fn serve<T>(call: impl FnOnce(&mut Lane) -> T) -> Option<T> {
+    if SINGLE.busy.replace(true) {
+        return None;
+    }
+    // SAFETY: `busy` was false, so no other reference to the lane is alive, and there is one
+    // thread. A panic ends the instance, so the flag need not be reset by a guard.
+    let lane = unsafe { &mut *SINGLE.lane.get() };
+    let lane = lane.get_or_insert_with(|| {
+        let used = wasm32::memory_size::<0>() as u64;
+        Lane::new((PAGES_MAX - used.min(PAGES_MAX)) * PAGE_BYTES)
+    });
+    let result = call(lane);
+    SINGLE.busy.set(false);
+    Some(result)
+}
+
+/// Runs a call that answers with a code.
+fn code(call: impl FnOnce(&mut Lane) -> Result<(), RuntimeError>) -> i32 {
+    let served = serve(|lane| {
+        let result = call(lane);
+        lane.code(result)
+    });
+    served.unwrap_or(TrResult::IllegalState as i32)
+}
+
+fn read(source: u32, at: u64, into: &mut [u8]) -> i32 {
+    let Ok(len) = u32::try_from(into.len()) else {
+        return TrResult::IntegerOverflow as i32;
+    };
+    // SAFETY: the host writes `len` bytes from the slice's start, or fewer and a code; the slice
+    // is exclusively ours for the call. Any bytes are valid `u8`s.
+    unsafe { host_read(source, at, into.as_mut_ptr(), len) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_abi() -> u32 {
+    ABI_VERSION
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_alloc(len: u32) -> Address {
+    serve(|lane| lane.staging.alloc(len as usize)).unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_free(ptr: Address, _len: u32) {
+    serve(|lane| lane.staging.free(ptr));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_self_test(out: Address) -> i32 {
+    code(|lane| lane.self_test(out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_plan(
+    header: Address,
+    header_len: u32,
+    file_len: u64,
+    options: Address,
+    out: Address,
+) -> i32 {
+    let header = HeaderAt {
+        address: header,
+        len: header_len,
+        file_len,
+    };
+    code(|lane| lane.plan(header, options, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_open(
+    header: Address,
+    header_len: u32,
+    file_len: u64,
+    options: Address,
+    source: u32,
+    out: Address,
+) -> i32 {
+    let header = HeaderAt {
+        address: header,
+        len: header_len,
+        file_len,
+    };
+    code(|lane| lane.open(header, options, source, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_load(handle: u64, at: u64, len: u32, out: Address) -> i32 {
+    code(|lane| lane.load(handle, at, len, out, &mut read))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_ready(handle: u64) -> i32 {
+    code(|lane| lane.ready(handle))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_begin(handle: u64, request: Address) -> i32 {
+    code(|lane| lane.begin(handle, request))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_step(handle: u64, out: Address) -> i32 {
+    code(|lane| lane.step(handle, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_stop(handle: u64) -> i32 {
+    code(|lane| lane.stop(handle))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_logits(handle: u64, out: Address) -> i32 {
+    code(|lane| lane.logits(handle, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_digest(handle: u64, out: Address) -> i32 {
+    code(|lane| lane.digest(handle, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_counters(out: Address) -> i32 {
+    code(|lane| lane.counters(out))
+}
+
+/// Answers with the failure before this call, also if this call fails.
+#[unsafe(no_mangle)]
+extern "C" fn rt_error(out: Address) -> i32 {
+    let served = serve(|lane| match lane.error(out) {
+        Ok(()) => TrResult::Ok as i32,
+        Err(error) => error.0.code,
+    });
+    served.unwrap_or(TrResult::IllegalState as i32)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_close(handle: u64) -> i32 {
+    code(|lane| lane.close(handle))
+}

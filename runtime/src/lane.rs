@@ -1,0 +1,299 @@
+//! What a lane does behind its C functions, in safe code that runs natively too.
+//!
+//! `abi` only turns exports into these calls. Every argument is checked before anything is done,
+//! the place to write the answer included, so a refused call has no effect.
+
+use alloc::vec::Vec;
+
+use format::Header;
+use protocol::abi::{
+    self, Counters, DETAIL_CODE, ErrorPlace, FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS,
+    FLAG_MASK_MALFORMED, Opened, Plan, SelfTest, Span, Step,
+};
+use protocol::{Stage, TrResult};
+
+use crate::error::reserve_memory;
+use crate::handles::{Handles, Open};
+use crate::kernels::calls;
+use crate::plan::{Options, plan};
+use crate::sampler::{Malformed, Settings};
+use crate::self_test::self_test;
+use crate::staging::{Address, Staging};
+use crate::weights::Source;
+use crate::{Model, Request, RuntimeError};
+
+/// Memory kept for the host's staging, headers while they are parsed, and what a request takes.
+pub const RESERVE_BYTES: u64 = 32 * 1024 * 1024;
+
+const FLAGS: u32 = FLAG_IGNORE_EOS | FLAG_DIGEST | FLAG_MASK_MALFORMED | FLAG_COLD;
+
+/// Everything that lives as long as a lane.
+pub struct Lane {
+    pub staging: Staging,
+    handles: Handles,
+    /// Bytes that models may take in all.
+    capacity: u64,
+    newest_failure: ErrorPlace,
+    /// Masked logits of models that are closed.
+    malformed: u64,
+}
+
+/// A header in staging memory, and the length of the file it heads.
+#[derive(Clone, Copy)]
+pub struct HeaderAt {
+    pub address: Address,
+    pub len: u32,
+    pub file_len: u64,
+}
+
+/// The host's import: source, file byte, where to; 0 if all bytes were delivered.
+pub type HostRead<'a> = &'a mut dyn FnMut(u32, u64, &mut [u8]) -> i32;
+
+struct HostSource<'a> {
+    number: u32,
+    read: HostRead<'a>,
+}
+
+impl Source for HostSource<'_> {
+    fn read_at(&mut self, at: u64, into: &mut [u8]) -> Result<(), RuntimeError> {
+        match (self.read)(self.number, at, into) {
+            0 => Ok(()),
+            code => Err(RuntimeError::new(TrResult::HostRead, Stage::Load)
+                .at(at)
+                .detail(DETAIL_CODE, 0, u64::from(code.unsigned_abs()))),
+        }
+    }
+}
+
+impl Lane {
+    /// A lane in whose memory models may take `memory_bytes` less [`RESERVE_BYTES`].
+    pub const fn new(memory_bytes: u64) -> Lane {
+        Lane {
+            staging: Staging::new(),
+            handles: Handles::new(),
+            capacity: memory_bytes.saturating_sub(RESERVE_BYTES),
+            newest_failure: ErrorPlace {
+                code: 0,
+                stage: 0,
+                item: u32::MAX,
+                detail: 0,
+                expected: 0,
+                found: 0,
+                at: 0,
+            },
+            malformed: 0,
+        }
+    }
+
+    /// The code of a finished call. A failure's place is kept for [`Lane::error`].
+    pub fn code(&mut self, result: Result<(), RuntimeError>) -> i32 {
+        match result {
+            Ok(()) => TrResult::Ok as i32,
+            Err(RuntimeError(place)) => {
+                self.newest_failure = place;
+                place.code
+            }
+        }
+    }
+
+    pub fn error(&mut self, out: Address) -> Result<(), RuntimeError> {
+        self.answer(out, &self.newest_failure.to_bytes(), Stage::Start)
+    }
+
+    /// The answer is written also if a test failed, which the code then says.
+    pub fn self_test(&mut self, out: Address) -> Result<(), RuntimeError> {
+        self.check_room(out, SelfTest::BYTES, Stage::Start)?;
+        let result = self_test();
+        self.answer(out, &result.to_bytes(), Stage::Start)?;
+        match result.failed {
+            0 => Ok(()),
+            _ => Err(RuntimeError::new(TrResult::SelfTestFailed, Stage::Start)
+                .item(result.first_failure as usize)),
+        }
+    }
+
+    pub fn plan(
+        &mut self,
+        header: HeaderAt,
+        options: Address,
+        out: Address,
+    ) -> Result<(), RuntimeError> {
+        self.check_room(out, Plan::BYTES, Stage::Plan)?;
+        let options = self.options(options)?;
+        let header = self.header(header)?;
+        let plan = plan(&header, &options, self.limit())?;
+        self.answer(out, &plan.to_bytes(), Stage::Plan)
+    }
+
+    pub fn open(
+        &mut self,
+        header: HeaderAt,
+        options: Address,
+        source: u32,
+        out: Address,
+    ) -> Result<(), RuntimeError> {
+        self.check_room(out, Opened::BYTES, Stage::Allocate)?;
+        let options = self.options(options)?;
+        let file_len = header.file_len;
+        let model = Model::open(self.header(header)?, options, self.limit())?;
+        let first = model.first();
+        let opened = Opened {
+            handle: self.handles.insert(Open { model, source })?,
+            first,
+            len: file_len - first,
+        };
+        self.answer(out, &opened.to_bytes(), Stage::Allocate)
+    }
+
+    pub fn load(
+        &mut self,
+        handle: u64,
+        at: u64,
+        len: u32,
+        out: Address,
+        read: HostRead<'_>,
+    ) -> Result<(), RuntimeError> {
+        self.check_room(out, 32, Stage::Load)?;
+        let Open { model, source } = self.handles.get(handle)?;
+        let number = *source;
+        let digest = model.load(&mut HostSource { number, read }, at, len)?;
+        self.answer(out, &digest.0, Stage::Load)
+    }
+
+    pub fn ready(&mut self, handle: u64) -> Result<(), RuntimeError> {
+        self.handles.get(handle)?.model.ready()
+    }
+
+    pub fn begin(&mut self, handle: u64, request: Address) -> Result<(), RuntimeError> {
+        let bounds = |code| RuntimeError::new(code, Stage::Prefill);
+        let request = self.staging.read_array(request).map_err(bounds)?;
+        let request = abi::Request::from_bytes(request);
+        let len = u64::from(request.ids_len) * 4;
+        let len = usize::try_from(len).map_err(|_| bounds(TrResult::Bounds))?;
+        let bytes = self.staging.read(request.ids, len);
+        let bytes = bytes.map_err(bounds)?;
+        let mut ids: Vec<u32> = reserve_memory(bytes.len() / 4, Stage::Prefill)?;
+        ids.extend(
+            bytes
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|id| u32::from_le_bytes(*id)),
+        );
+        self.handles
+            .get(handle)?
+            .model
+            .begin(native_request(&request, &ids)?)
+    }
+
+    pub fn step(&mut self, handle: u64, out: Address) -> Result<(), RuntimeError> {
+        self.check_room(out, Step::BYTES, Stage::Decode)?;
+        let step = self.handles.get(handle)?.model.step()?;
+        self.answer(out, &step.to_bytes(), Stage::Decode)
+    }
+
+    pub fn stop(&mut self, handle: u64) -> Result<(), RuntimeError> {
+        self.handles.get(handle)?.model.stop();
+        Ok(())
+    }
+
+    pub fn logits(&mut self, handle: u64, out: Address) -> Result<(), RuntimeError> {
+        self.check_room(out, Span::BYTES, Stage::Decode)?;
+        let logits = self.handles.get(handle)?.model.logits();
+        let span = Span {
+            ptr: logits.as_ptr().expose_provenance() as u32,
+            len: logits.len() as u32,
+        };
+        self.answer(out, &span.to_bytes(), Stage::Decode)
+    }
+
+    pub fn digest(&mut self, handle: u64, out: Address) -> Result<(), RuntimeError> {
+        self.check_room(out, 32, Stage::Decode)?;
+        let digest = self.handles.get(handle)?.model.digest();
+        self.answer(out, &digest.0, Stage::Decode)
+    }
+
+    pub fn counters(&mut self, out: Address) -> Result<(), RuntimeError> {
+        let calls = calls();
+        let open = self.handles.iter();
+        let malformed = open.map(|open| open.model.malformed_logits()).sum::<u64>();
+        let counters = Counters {
+            scalar_calls: calls.scalar,
+            simd_calls: calls.simd,
+            malformed_logits: self.malformed + malformed,
+        };
+        self.answer(out, &counters.to_bytes(), Stage::Start)
+    }
+
+    pub fn close(&mut self, handle: u64) -> Result<(), RuntimeError> {
+        let closed = self.handles.remove(handle)?;
+        self.malformed += closed.model.malformed_logits();
+        Ok(())
+    }
+
+    /// Bytes that one more model may take.
+    fn limit(&self) -> u64 {
+        let open = self.handles.iter();
+        let taken = open.map(|open| open.model.plan().total).sum::<u64>();
+        self.capacity.saturating_sub(taken)
+    }
+
+    fn options(&self, address: Address) -> Result<Options, RuntimeError> {
+        let bytes = self.staging.read_array(address);
+        let bytes = bytes.map_err(|code| RuntimeError::new(code, Stage::Plan))?;
+        Options::try_from(&abi::Options::from_bytes(bytes))
+    }
+
+    fn header(&self, at: HeaderAt) -> Result<Header, RuntimeError> {
+        let refuse = |code| RuntimeError::new(code, Stage::Parse);
+        let bytes = self.staging.read(at.address, at.len as usize);
+        Header::parse(bytes.map_err(refuse)?, at.file_len)
+            .map_err(|_| refuse(TrResult::InvalidModel))
+    }
+
+    fn check_room(&self, out: Address, len: usize, stage: Stage) -> Result<(), RuntimeError> {
+        match self.staging.read(out, len) {
+            Ok(_) => Ok(()),
+            Err(code) => Err(RuntimeError::new(code, stage)),
+        }
+    }
+
+    fn answer(&mut self, out: Address, bytes: &[u8], stage: Stage) -> Result<(), RuntimeError> {
+        self.staging
+            .write(out, bytes)
+            .map_err(|code| RuntimeError::new(code, stage))
+    }
+}
+
+fn native_request<'a>(request: &abi::Request, ids: &'a [u32]) -> Result<Request<'a>, RuntimeError> {
+    let unknown = request.flags & !FLAGS;
+    if unknown != 0 || request.reserved_a != 0 || request.reserved_b != 0 {
+        let error = RuntimeError::new(TrResult::InvalidArgument, Stage::Prefill);
+        return Err(error.detail(DETAIL_CODE, u64::from(FLAGS), u64::from(request.flags)));
+    }
+    let has = |flag| request.flags & flag != 0;
+    Ok(Request {
+        ids,
+        max_new: request.max_new,
+        sampling: Settings {
+            temperature: request.temperature,
+            top_k: request.top_k,
+            top_p: request.top_p,
+            min_p: request.min_p,
+            repetition_penalty: request.repetition_penalty,
+            presence_penalty: request.presence_penalty,
+            frequency_penalty: request.frequency_penalty,
+            seed: request.seed,
+            stream: request.stream,
+            vocab: request.vocab,
+            malformed: match has(FLAG_MASK_MALFORMED) {
+                true => Malformed::Mask,
+                false => Malformed::Refuse,
+            },
+        },
+        ignore_eos: has(FLAG_IGNORE_EOS),
+        digest: has(FLAG_DIGEST),
+        cold: has(FLAG_COLD),
+        argmax: false,
+    })
+}

@@ -1,0 +1,161 @@
+//! A model in memory, from opening to generating.
+//!
+//! ```text
+//! open -> load every piece -> ready -> (begin -> step* -> done | stop)*
+//! ```
+//!
+//! A call out of this order is refused with `IllegalState` and changes nothing.
+
+use format::{Digest, Header, Kind};
+use protocol::{Stage, TrResult};
+
+use crate::RuntimeError;
+use crate::forward::Graph;
+use crate::generate::{Generator, Request, Step};
+use crate::kernels::Kernels;
+use crate::plan::{Options, Plan, plan_workers};
+use crate::rope::Rotary;
+use crate::team::Team;
+use crate::weights::{Source, Weights};
+
+pub struct Model {
+    header: Header,
+    plan: Plan,
+    graph: Graph,
+    generator: Generator,
+    ready: bool,
+}
+
+/// How a model computes: which instructions, and how many workers. No choice changes a bit.
+pub struct Engine {
+    pub kernels: Kernels,
+    pub team: Team,
+}
+
+impl Default for Engine {
+    /// The best instructions, one worker.
+    fn default() -> Engine {
+        Engine {
+            kernels: Kernels::best(),
+            team: Team::solo(),
+        }
+    }
+}
+
+impl Model {
+    /// Takes all memory that the model will ever need, by the plan, within `limit` bytes.
+    pub fn open(header: Header, options: Options, limit: u64) -> Result<Model, RuntimeError> {
+        Model::open_with(header, options, limit, Engine::default())
+    }
+
+    /// As [`Model::open`], on the given instructions and workers.
+    pub fn open_with(
+        header: Header,
+        options: Options,
+        limit: u64,
+        engine: Engine,
+    ) -> Result<Model, RuntimeError> {
+        if header.manifest.kind == Kind::Adapter {
+            return Err(RuntimeError::new(
+                TrResult::UnsupportedFeature,
+                Stage::Allocate,
+            ));
+        }
+        let workers = engine.team.workers();
+        let plan = plan_workers(&header, &options, workers, limit)?;
+        let graph = Graph {
+            kernels: engine.kernels,
+            team: engine.team,
+            mode: options.mode,
+            weights: Weights::open(&header)?,
+            rotary: Rotary::new(&header.manifest.architecture.rope)?,
+            architecture: header.manifest.architecture.clone(),
+        };
+        Ok(Model {
+            generator: Generator::open(&header, &plan, options.kv_format, workers)?,
+            header,
+            plan,
+            graph,
+            ready: false,
+        })
+    }
+
+    /// What was taken.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// First file byte to load, a multiple of 1 MiB; what lies before it belongs to the tokenizer.
+    pub fn first(&self) -> u64 {
+        self.graph.weights.first()
+    }
+
+    /// Reads the piece at file byte `at`, `len` bytes long (1 MiB, or what is left at the end), to
+    /// where the weights lie, and gives the hash of the bytes as they lie there. The caller
+    /// compares it; a piece may be loaded again until the model is ready.
+    pub fn load(
+        &mut self,
+        source: &mut dyn Source,
+        at: u64,
+        len: u32,
+    ) -> Result<Digest, RuntimeError> {
+        match self.ready {
+            false => self.graph.weights.load(source, at, len),
+            true => Err(RuntimeError::new(TrResult::IllegalState, Stage::Load).at(at)),
+        }
+    }
+
+    /// Checks the weights: all loaded (`IllegalState` with the first missing byte), all finite
+    /// (`InvalidModel` with tensor and byte).
+    pub fn ready(&mut self) -> Result<(), RuntimeError> {
+        if self.ready {
+            return Err(RuntimeError::new(TrResult::IllegalState, Stage::Load));
+        }
+        self.graph.weights.ready(&self.header)?;
+        self.ready = true;
+        Ok(())
+    }
+
+    /// Starts a request. A refusal leaves everything as it was.
+    pub fn begin(&mut self, request: Request<'_>) -> Result<(), RuntimeError> {
+        match self.ready {
+            true => self.generator.begin(&request),
+            false => Err(RuntimeError::new(TrResult::IllegalState, Stage::Prefill)),
+        }
+    }
+
+    /// At most one layer of one prompt tile, or one token. Allocates nothing. A failure ends the
+    /// request and leaves the last committed position as the truth.
+    pub fn step(&mut self) -> Result<Step, RuntimeError> {
+        self.generator.step(&self.graph)
+    }
+
+    /// Ends the request, if there is one. Committed positions stay.
+    pub fn stop(&mut self) {
+        self.generator.stop();
+    }
+
+    /// Logits of the newest position, `[vocab]`; empty until the request has some.
+    pub fn logits(&self) -> &[f32] {
+        self.generator.logits()
+    }
+
+    /// SHA-256 of the little-endian f32 logits of every step since `begin`, if the request asked.
+    pub fn digest(&self) -> Digest {
+        self.generator.digest()
+    }
+
+    /// The most likely next token of each prompt position, if the request asked.
+    pub fn argmax(&self) -> &[u32] {
+        self.generator.argmax()
+    }
+
+    /// Logits that were masked since the model was opened.
+    pub fn malformed_logits(&self) -> u64 {
+        self.generator.malformed()
+    }
+}

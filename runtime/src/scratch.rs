@@ -1,0 +1,115 @@
+//! Every buffer of a forward pass, taken once when the model is opened.
+//!
+//! One list of lengths serves both the memory plan and the allocation, so that they cannot differ.
+
+use alloc::vec::Vec;
+
+use format::Architecture;
+use protocol::{Stage, TrResult};
+
+use crate::RuntimeError;
+use crate::error::take_memory;
+use crate::kernels::{Attention, Quantized};
+
+/// Lengths of all buffers, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    tile: usize,
+    hidden: usize,
+    queries: usize,
+    keys: usize,
+    ffn: usize,
+    pairs: usize,
+    /// Attention scores of one worker.
+    scores: usize,
+    workers: usize,
+}
+
+/// Rows belong to the positions of a tile; a row's width stands beside its buffer.
+pub struct Scratch {
+    /// Residual stream: hidden.
+    pub x: Vec<f32>,
+    /// Normalized residual: hidden.
+    pub normed: Vec<f32>,
+    /// Queries: heads * head_dim.
+    pub q: Vec<f32>,
+    /// Keys and values: kv_heads * head_dim.
+    pub k: Vec<f32>,
+    pub v: Vec<f32>,
+    /// Attention output: heads * head_dim.
+    pub mixed: Vec<f32>,
+    /// What a mixer or an FFN adds to the residual: hidden.
+    pub delta: Vec<f32>,
+    /// FFN: ffn.
+    pub gate: Vec<f32>,
+    pub up: Vec<f32>,
+    pub activated: Vec<f32>,
+    /// Rotary angles: dim / 2.
+    pub cos: Vec<f32>,
+    pub sin: Vec<f32>,
+    /// One row a worker: queries of one key/value head * positions.
+    pub scores: Vec<f32>,
+    /// Codes of whatever enters a quantized matrix product.
+    pub codes: Quantized,
+}
+
+impl Lengths {
+    /// Buffers for tiles of `tile` positions within `context`, shared by `workers`.
+    /// Every product fits 64 bits, because each is bounded by a tensor or the cache.
+    pub fn new(architecture: &Architecture, tile: u32, context: u32, workers: usize) -> Lengths {
+        let head_dim = architecture.head_dim as usize;
+        let group = (architecture.heads / architecture.kv_heads.max(1)) as usize;
+        Lengths {
+            tile: tile as usize,
+            hidden: architecture.hidden as usize,
+            queries: architecture.heads as usize * head_dim,
+            keys: architecture.kv_heads as usize * head_dim,
+            ffn: architecture.ffn as usize,
+            pairs: architecture.rope.dim as usize / 2,
+            scores: Attention::scores_len(group, 0..context as usize),
+            workers,
+        }
+    }
+
+    /// Bytes that [`Scratch::new`] takes, or `None` if they do not fit 64 bits.
+    pub fn bytes(&self) -> Option<u64> {
+        let row = 3 * self.hidden as u64
+            + 2 * self.queries as u64
+            + 2 * self.keys as u64
+            + 3 * self.ffn as u64
+            + 2 * self.pairs as u64;
+        let scores = (self.workers as u64).checked_mul(self.scores as u64)?;
+        let floats = (self.tile as u64).checked_mul(row)?.checked_add(scores)?;
+        floats
+            .checked_mul(4)?
+            .checked_add(Quantized::bytes(self.tile, self.widest()))
+    }
+
+    /// Columns of the widest matrix product.
+    fn widest(&self) -> usize {
+        self.hidden.max(self.queries).max(self.ffn)
+    }
+}
+
+impl Scratch {
+    pub fn new(lengths: &Lengths) -> Result<Scratch, RuntimeError> {
+        let rows = |width: usize| take_memory::<f32>(lengths.tile * width, Stage::Allocate);
+        Ok(Scratch {
+            x: rows(lengths.hidden)?,
+            normed: rows(lengths.hidden)?,
+            q: rows(lengths.queries)?,
+            k: rows(lengths.keys)?,
+            v: rows(lengths.keys)?,
+            mixed: rows(lengths.queries)?,
+            delta: rows(lengths.hidden)?,
+            gate: rows(lengths.ffn)?,
+            up: rows(lengths.ffn)?,
+            activated: rows(lengths.ffn)?,
+            cos: rows(lengths.pairs)?,
+            sin: rows(lengths.pairs)?,
+            scores: take_memory(lengths.workers * lengths.scores, Stage::Allocate)?,
+            codes: Quantized::new(lengths.tile, lengths.widest())
+                .map_err(|code: TrResult| RuntimeError::new(code, Stage::Allocate))?,
+        })
+    }
+}
