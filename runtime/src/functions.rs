@@ -45,8 +45,8 @@ pub fn gelu_tanh_v1(x: f32) -> f32 {
     let c = clamp(x, -16.0, 16.0);
     let (square, square_low) = product(c, c);
     let (cubic, cubic_low) = product(f32::from_bits(GELU_CUBE), square);
-    let cubic_low =
-        cubic_low + (f32::from_bits(GELU_CUBE) * square_low + f32::from_bits(GELU_CUBE_LOW) * square);
+    let cubic_low = cubic_low
+        + (f32::from_bits(GELU_CUBE) * square_low + f32::from_bits(GELU_CUBE_LOW) * square);
     let (slope, slope_low) = sum(f32::from_bits(GELU_LINE), cubic);
     let slope_low = slope_low + (cubic_low + f32::from_bits(GELU_LINE_LOW));
     let (w, w_low) = product(slope, c);
@@ -110,7 +110,11 @@ impl Power {
         let bend = r_low + (r * r) * horner(r, &EXP);
         let (one, one_low) = ordered_sum(1.0, r);
         let (mantissa, rest) = ordered_sum(one, one_low + bend);
-        Power { mantissa, rest, exponent }
+        Power {
+            mantissa,
+            rest,
+            exponent,
+        }
     }
 
     #[inline(always)]
@@ -132,7 +136,11 @@ fn logistic_times(y: f32, w: f32, w_low: f32) -> f32 {
     let small = clamp(y, -126.0, 126.0);
     let (times, times_low) = product(small, power.mantissa);
     let above = if negative { times } else { y };
-    let above_low = if negative { times_low + small * power.rest } else { 0.0 };
+    let above_low = if negative {
+        times_low + small * power.rest
+    } else {
+        0.0
+    };
     let quotient = above / one;
     let quotient = quotient + (above_low - quotient * one_low) / one;
     scale(quotient, if negative { power.exponent } else { 0 })
@@ -228,18 +236,37 @@ const LN2_HIGH: u32 = 0x3f31_7200;
 const LN2_LOW: u32 = 0x35bf_be8e;
 
 /// `(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`, relative error of `e^r` below 2^-31.
-const EXP: [u32; 6] =
-    [0x3f00_0000, 0x3e2a_aa9e, 0x3d2a_aa79, 0x3c08_9b8f, 0x3ab6_a04e, 0x3935_d926];
+const EXP: [u32; 6] = [
+    0x3f00_0000,
+    0x3e2a_aa9e,
+    0x3d2a_aa79,
+    0x3c08_9b8f,
+    0x3ab6_a04e,
+    0x3935_d926,
+];
 
 /// Below this the series, above it the exponential.
 const TANH_SPLIT: f32 = 0.55;
 /// `(tanh(x) / x - 1) / x^2` as a polynomial in `x^2`, relative error of `tanh` below 2^-29.
-const TANH: [u32; 5] = [0xbeaa_aaa6, 0x3e08_86b5, 0xbd5c_98fe, 0x3cac_c13c, 0xbbce_4a5b];
+const TANH: [u32; 5] = [
+    0xbeaa_aaa6,
+    0x3e08_86b5,
+    0xbd5c_98fe,
+    0x3cac_c13c,
+    0xbbce_4a5b,
+];
 
 /// `(ln(1 + e) - e + e^2 / 2) / e^3` for `0 <= e <= 1`, relative error of the logarithm below 2^-28.
 const LOG1P: [u32; 9] = [
-    0x3eaa_aa9f, 0xbe7f_f8cd, 0x3e4c_5a4b, 0xbe27_6a1b, 0x3e04_c295, 0xbdb8_5ab3, 0x3d43_dfd9,
-    0xbc85_edc0, 0x3b2b_114d,
+    0x3eaa_aa9f,
+    0xbe7f_f8cd,
+    0x3e4c_5a4b,
+    0xbe27_6a1b,
+    0x3e04_c295,
+    0xbdb8_5ab3,
+    0x3d43_dfd9,
+    0xbc85_edc0,
+    0x3b2b_114d,
 ];
 
 /// `2 sqrt(2 / pi)` as a double float, and that times 0.044715.

@@ -1,11 +1,18 @@
-//! The inner loops.
+//! The inner loops, for each instruction set that is worth it.
+//!
+//! Reading order: `matrix` and `quantized` (what goes in), `shared` (where it goes), `scalar` (the
+//! matrix products that define the bits), `vectors` (operations along one vector), `attention`;
+//! then the instruction sets, and `suite`, which holds each of them to `scalar` bit for bit.
+
+mod matrix;
+mod quantized;
+mod shared;
 
 mod attention;
 mod counters;
 mod half;
-mod matrix;
-mod quantized;
-mod shared;
+mod scalar;
+mod vectors;
 
 pub use attention::{Attention, Cells, KV_BLOCK, KvHead};
 pub use counters::{Calls, calls};
@@ -35,39 +42,55 @@ impl Kernels {
     }
 
     pub fn name(self) -> &'static str {
-        "scalar"
+        match self.0 {
+            Isa::Scalar => "scalar",
+        }
     }
 
-    /// Quantizes `x` `[tokens][cols]` by 32-blocks into `out`. `cols` is a multiple of 32.
+    /// Quantizes `x` `[tokens][cols]` by 32-blocks into `out`. `cols` is a multiple of 32; `out`
+    /// has room.
     pub fn quantize(self, x: &[f32], cols: usize, out: &mut Quantized) {
-        todo!("{x:?} {cols} {}", out.tokens())
+        vectors::quantize(x, cols, out);
     }
 
     /// `y[t][r] = sum over k of w[r][k] * x[t][k]` for the rows `r` of `y`'s part.
     ///
-    /// The integer form is used if the input has one and the layout is quantized.
-    pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: Part<'_>) {
-        todo!("{} {} {:?}", w.rows(), x.tokens(), y.columns())
+    /// The integer form is used if the input has one and the layout is quantized. The part begins
+    /// at a multiple of four rows; input, matrix and output agree in tokens, columns and rows.
+    pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, mut y: Part<'_>) {
+        let columns = y.columns();
+        assert!(x.cols() == w.cols() && x.tokens() == y.tokens());
+        assert!(columns.start.is_multiple_of(4) && columns.end <= w.rows());
+        if columns.is_empty() {
+            return;
+        }
+        match self.0 {
+            Isa::Scalar => {
+                counters::count_scalar();
+                scalar::matmul(w, x, &mut y);
+            }
+        }
     }
 
     /// Row `row` of `w` as f32 (`[cols]`).
     pub fn row(self, w: &Matrix<'_>, row: usize, out: &mut [f32]) {
-        todo!("{} {row} {out:?}", w.rows())
+        assert!(row < w.rows() && out.len() == w.cols());
+        scalar::row(w, row, out);
     }
 
     /// `out = x * (1 / sqrt(mean(x^2) + eps)) * weight`, all of one length.
     pub fn rms_norm(self, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
-        todo!("{x:?}{weight:?}{eps}{out:?}")
+        vectors::rms_norm(x, weight, eps, out);
     }
 
     /// `out = silu_v1(gate) * up`.
     pub fn silu_mul(self, gate: &[f32], up: &[f32], out: &mut [f32]) {
-        todo!("{gate:?}{up:?}{out:?}")
+        vectors::silu_mul(gate, up, out);
     }
 
     /// `y += x`.
     pub fn add_assign(self, y: &mut [f32], x: &[f32]) {
-        todo!("{x:?}{y:?}")
+        vectors::add_assign(y, x);
     }
 
     /// Rotates the leading `2 * cos.len()` elements of every head of one position.
@@ -80,16 +103,22 @@ impl Kernels {
         cos: &[f32],
         sin: &[f32],
     ) {
-        todo!("{x:?}{head_dim}{pairing:?}{cos:?}{sin:?}")
+        vectors::rope(x, head_dim, pairing, cos, sin);
     }
 
-    /// Attention of one or more query heads of one position over one key/value head.
+    /// Attention of one or more query heads of one position over one key/value head; `out` is
+    /// `[count][head_dim]`, `scores` scratch of at least [`Attention::scores_len`].
+    ///
+    /// `InvalidArgument` for a span without keys, `Bounds` if the cache or a buffer is too short,
+    /// `NumericalFailure` if a score is NaN or the sum of exponentials is not finite and positive.
     pub fn attention(
         self,
         job: &Attention<'_>,
         scores: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), TrResult> {
-        todo!("{:?}{scores:?}{out:?}", job.span)
+        match self.0 {
+            Isa::Scalar => attention::attention(&attention::ScalarSums, job, scores, out),
+        }
     }
 }

@@ -11,19 +11,31 @@ use super::*;
 /// The distance of `got` from the exact `want`, in units of the last place of f32 at `want`.
 fn ulps(got: f32, want: f64) -> f64 {
     if want.is_nan() || got.is_nan() {
-        return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+        return if want.is_nan() && got.is_nan() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
     }
     let rounded = want as f32;
     if rounded.is_infinite() || got.is_infinite() {
         // Halfway to 2^128 or beyond rounds to infinity; one step below it counts as one ULP.
-        return if rounded == got { 0.0 } else { 1.0 + f64::from(u8::from(got.abs() < f32::MAX)) * 9.0 };
+        return if rounded == got {
+            0.0
+        } else {
+            1.0 + f64::from(u8::from(got.abs() < f32::MAX)) * 9.0
+        };
     }
     let exponent = ((rounded.abs().to_bits() >> 23) as i32).max(1) - 127 - 23;
     (f64::from(got) - want).abs() / libm::exp2(f64::from(exponent))
 }
 
 fn check(name: &str, function: fn(f32) -> f32, reference: fn(f64) -> f64) {
-    let step = if env::var("TINYRUSTLM_FULL_WALK").is_ok() { 1 } else { 1009 };
+    let step = if env::var("TINYRUSTLM_FULL_WALK").is_ok() {
+        1
+    } else {
+        1009
+    };
     let (mut worst, mut at) = (0.0, 0.0f32);
     let mut bits = 0u64;
     while bits <= u64::from(u32::MAX) {
@@ -40,11 +52,19 @@ fn check(name: &str, function: fn(f32) -> f32, reference: fn(f64) -> f64) {
 
 fn logistic(x: f64) -> f64 {
     // e^x / (1 + e^x) is accurate for large negative x, where 1 / (1 + e^-x) may overflow.
-    if x < 0.0 { libm::exp(x) / (1.0 + libm::exp(x)) } else { 1.0 / (1.0 + libm::exp(-x)) }
+    if x < 0.0 {
+        libm::exp(x) / (1.0 + libm::exp(x))
+    } else {
+        1.0 / (1.0 + libm::exp(-x))
+    }
 }
 
 fn times_logistic(x: f64, w: f64) -> f64 {
-    if w == f64::NEG_INFINITY || w < -700.0 { x * 0.0 } else { x * logistic(w) }
+    if w == f64::NEG_INFINITY || w < -700.0 {
+        x * 0.0
+    } else {
+        x * logistic(w)
+    }
 }
 
 #[test]
@@ -66,7 +86,11 @@ fn tanh() {
 fn silu() {
     // At -infinity the limit is -0; the definition would give NaN.
     check("silu_v1", silu_v1, |x| {
-        if x == f64::NEG_INFINITY { -0.0 } else { times_logistic(x, x) }
+        if x == f64::NEG_INFINITY {
+            -0.0
+        } else {
+            times_logistic(x, x)
+        }
     });
 }
 
@@ -74,14 +98,22 @@ fn silu() {
 fn gelu_tanh() {
     check("gelu_tanh_v1", gelu_tanh_v1, |x| {
         let w = 1.595_769_121_605_730_7 * (x + 0.044715 * x * x * x);
-        if x == f64::NEG_INFINITY { -0.0 } else { times_logistic(x, w) }
+        if x == f64::NEG_INFINITY {
+            -0.0
+        } else {
+            times_logistic(x, w)
+        }
     });
 }
 
 #[test]
 fn softplus() {
     check("softplus_v1", softplus_v1, |x| {
-        if x > 0.0 { x + libm::log1p(libm::exp(-x)) } else { libm::log1p(libm::exp(x)) }
+        if x > 0.0 {
+            x + libm::log1p(libm::exp(-x))
+        } else {
+            libm::log1p(libm::exp(x))
+        }
     });
 }
 
@@ -97,18 +129,27 @@ fn square_root_is_the_machine_s() {
 /// 2.3e-7 relative to `max(1, |expected|)` that PyTorch's own f32 keeps.
 #[test]
 fn golden_activations() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/golden/ops/activations.json");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../shared/golden/ops/activations.json"
+    );
     let text = fs::read_to_string(path).expect("golden activations");
     let golden: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let column = |value: &serde_json::Value| -> Vec<f32> {
         let numbers = value.as_array().expect("array").iter();
-        numbers.map(|x| x.as_f64().expect("number") as f32).collect()
+        numbers
+            .map(|x| x.as_f64().expect("number") as f32)
+            .collect()
     };
     let x = column(&golden["x"]);
     let compare = |name: &str, got: &dyn Fn(usize) -> f32, want: &[f32]| {
         for (i, &want) in want.iter().enumerate() {
             let bound = 2.3e-7 * want.abs().max(1.0);
-            assert!((got(i) - want).abs() <= bound, "{name} {i}: {} for {want}", got(i));
+            assert!(
+                (got(i) - want).abs() <= bound,
+                "{name} {i}: {} for {want}",
+                got(i)
+            );
         }
     };
     let unary: [(&str, fn(f32) -> f32); 7] = [
@@ -126,6 +167,14 @@ fn golden_activations() {
         compare(name, &|i| function(x[i]), &want);
     }
     let (gate, up) = (column(&golden["glu"]["gate"]), column(&golden["glu"]["up"]));
-    compare("swiglu", &|i| silu_v1(gate[i]) * up[i], &column(&golden["glu"]["swiglu"]));
-    compare("geglu", &|i| gelu_tanh_v1(gate[i]) * up[i], &column(&golden["glu"]["geglu_tanh"]));
+    compare(
+        "swiglu",
+        &|i| silu_v1(gate[i]) * up[i],
+        &column(&golden["glu"]["swiglu"]),
+    );
+    compare(
+        "geglu",
+        &|i| gelu_tanh_v1(gate[i]) * up[i],
+        &column(&golden["glu"]["geglu_tanh"]),
+    );
 }

@@ -1,11 +1,38 @@
-//! 16-bit floats.
+//! 16-bit floats, by integer operations and exact arithmetic.
 
-/// Exact.
+/// Exact, infinities and NaN included.
+///
+/// The bits of an f16, moved to where an f32 has its exponent, are that number times 2^-112, also
+/// for subnormals; the multiplication is exact.
+#[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
-    todo!("{bits}")
+    let moved = (u32::from(bits) & 0x7fff) << 13;
+    let finite = (f32::from_bits(moved) * TWO_TO_112).to_bits();
+    // Infinity and NaN have the highest exponent in both formats.
+    let special = if moved >= 0x0f80_0000 { 0x7f80_0000 } else { 0 };
+    f32::from_bits(finite | special | ((u32::from(bits) & 0x8000) << 16))
 }
 
 /// Round to nearest, ties to even; too large gives infinity; NaN stays NaN.
+#[inline(always)]
 pub fn f16_from_f32(x: f32) -> u16 {
-    todo!("{x}")
+    let bits = x.to_bits();
+    let sign = (bits >> 16) as u16 & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    let rounded = if magnitude > 0x7f80_0000 {
+        0x7e00
+    } else if magnitude >= 0x477f_f000 {
+        // From halfway between the greatest f16 and 2^16 on.
+        0x7c00
+    } else if magnitude < 0x3880_0000 {
+        // Below 2^-14 the last place of f16 is 2^-24, which is the last place of floats in
+        // 0.5..1: adding 0.5 rounds there.
+        (f32::from_bits(magnitude) + 0.5).to_bits() - 0x3f00_0000
+    } else {
+        // Rebias, then half a unit less one, plus the last kept bit: ties go to even.
+        (magnitude - 0x3800_0000 + 0x0fff + ((magnitude >> 13) & 1)) >> 13
+    };
+    sign | rounded as u16
 }
+
+const TWO_TO_112: f32 = f32::from_bits((127 + 112) << 23);

@@ -1,7 +1,12 @@
 //! Weight matrices as they lie in memory.
 
-use format::Layout;
+use format::{BLOCK, Layout};
 use protocol::TrResult;
+
+use super::half::f16_to_f32;
+
+/// Columns in a quantization block.
+pub(super) const COLS: usize = BLOCK as usize;
 
 /// A `[rows][cols]` weight matrix borrowed where it lies, its length checked.
 #[derive(Clone, Copy)]
@@ -21,6 +26,16 @@ impl<'a> Matrix<'a> {
         cols: usize,
         bytes: &'a [u8],
     ) -> Result<Matrix<'a>, TrResult> {
+        if layout == Layout::Bytes {
+            return Err(TrResult::UnsupportedQuantization);
+        }
+        if rows == 0 || cols == 0 {
+            return Err(TrResult::UnsupportedShape);
+        }
+        let want = layout.tensor_bytes(rows as u64, cols as u64);
+        if want.ok_or(TrResult::UnsupportedShape)? != bytes.len() as u64 {
+            return Err(TrResult::Bounds);
+        }
         Ok(Matrix {
             layout,
             rows,
@@ -45,9 +60,126 @@ impl<'a> Matrix<'a> {
         self.bytes
     }
 
+    /// Blocks of 32 columns in a row.
+    pub(super) fn blocks(&self) -> usize {
+        self.cols / COLS
+    }
+
+    /// The bytes of four interleaved rows, all their blocks. For layouts with blocks.
+    #[inline(always)]
+    pub(super) fn group(&self, group: usize) -> &'a [u8] {
+        let len = self.bytes.len() / self.rows.div_ceil(4);
+        &self.bytes[group * len..][..len]
+    }
+
+    /// The bytes of one row. For float layouts.
+    #[inline(always)]
+    pub(super) fn float_row(&self, row: usize) -> &'a [u8] {
+        let len = self.bytes.len() / self.rows;
+        &self.bytes[row * len..][..len]
+    }
+
     /// Byte offset of the first scale, minimum or float element that is NaN or infinite, or of the
-    /// first `q8_0` code -128 (which no kernel may meet).
+    /// first `q8_0` code -128 (a sign change would wrap).
     pub fn first_malformed(&self) -> Option<usize> {
-        todo!()
+        let two = |at: usize| u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]);
+        let halves_from = |start: usize, end: usize, exponent: u16| {
+            (start..end)
+                .step_by(2)
+                .find(|at| two(*at) & exponent == exponent)
+        };
+        let (block, codes) = match self.layout {
+            Layout::F32 => {
+                let elements = self.bytes.chunks_exact(4);
+                let bad = |x: &[u8]| !f32::from_le_bytes([x[0], x[1], x[2], x[3]]).is_finite();
+                return elements
+                    .enumerate()
+                    .find(|(_, x)| bad(x))
+                    .map(|(i, _)| i * 4);
+            }
+            Layout::F16 => return halves_from(0, self.bytes.len(), 0x7c00),
+            Layout::Bf16 => return halves_from(0, self.bytes.len(), 0x7f80),
+            Layout::Q8_0R4 => (Q8_0_BYTES, 4 * COLS),
+            Layout::Q4_0R4 => (Q4_0_BYTES, 2 * COLS),
+            Layout::Q4_1R4 => (Q4_1_BYTES, 2 * COLS),
+            Layout::Bytes => return None,
+        };
+        (0..self.bytes.len()).step_by(block).find_map(|start| {
+            let wraps = self.layout == Layout::Q8_0R4;
+            let code = self.bytes[start..start + codes]
+                .iter()
+                .position(|b| wraps && *b == 0x80);
+            code.map(|at| start + at)
+                .or_else(|| halves_from(start + codes, start + block, 0x7c00))
+        })
+    }
+}
+
+pub(super) const Q8_0_BYTES: usize = 136;
+pub(super) const Q4_0_BYTES: usize = 72;
+pub(super) const Q4_1_BYTES: usize = 80;
+
+const _: () = {
+    assert!(matches!(Layout::Q8_0R4.group_block_bytes(), Some(136)));
+    assert!(matches!(Layout::Q4_0R4.group_block_bytes(), Some(72)));
+    assert!(matches!(Layout::Q4_1R4.group_block_bytes(), Some(80)));
+};
+
+/// One block of four rows, decoded: weight `[k][r]` is `codes[k][r] * scales[r] + mins[r]`.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    pub codes: [[i8; 4]; COLS],
+    pub scales: [f32; 4],
+    /// Only for layouts that have minima.
+    pub mins: [f32; 4],
+}
+
+impl Block {
+    #[inline(always)]
+    pub fn q8_0(bytes: &[u8; Q8_0_BYTES]) -> Block {
+        let mut block = Block::scaled(&bytes[4 * COLS..]);
+        for k in 0..COLS {
+            block.codes[k] = [0, 1, 2, 3].map(|r| bytes[k / 4 * 16 + r * 4 + k % 4] as i8);
+        }
+        block
+    }
+
+    #[inline(always)]
+    pub fn q4_0(bytes: &[u8; Q4_0_BYTES]) -> Block {
+        let mut block = Block::scaled(&bytes[2 * COLS..]);
+        block.nibbles(bytes, 8);
+        block
+    }
+
+    #[inline(always)]
+    pub fn q4_1(bytes: &[u8; Q4_1_BYTES]) -> Block {
+        let mut block = Block::scaled(&bytes[2 * COLS..]);
+        block.nibbles(bytes, 0);
+        block.mins = Block::four(&bytes[2 * COLS + 8..]);
+        block
+    }
+
+    #[inline(always)]
+    fn scaled(scales: &[u8]) -> Block {
+        Block {
+            codes: [[0; 4]; COLS],
+            scales: Block::four(scales),
+            mins: [0.0; 4],
+        }
+    }
+
+    #[inline(always)]
+    fn nibbles(&mut self, bytes: &[u8], zero: i8) {
+        for k in 0..COLS / 2 {
+            let packed = [0, 1, 2, 3].map(|r| bytes[k / 4 * 16 + r * 4 + k % 4]);
+            self.codes[k] = packed.map(|b| (b & 15) as i8 - zero);
+            self.codes[k + COLS / 2] = packed.map(|b| (b >> 4) as i8 - zero);
+        }
+    }
+
+    /// Four f16.
+    #[inline(always)]
+    fn four(bytes: &[u8]) -> [f32; 4] {
+        [0, 2, 4, 6].map(|at| f16_to_f32(u16::from_le_bytes([bytes[at], bytes[at + 1]])))
     }
 }

@@ -1,26 +1,121 @@
 //! Activations, as floats and quantized to 8 bits by blocks of 32.
 
+use alloc::vec::Vec;
+
 use protocol::TrResult;
 
-/// Memory for quantized activations `[tokens][cols]`, taken once.
+use super::matrix::COLS;
+
+/// Quantized activations `[tokens][cols]` in memory taken once.
 pub struct Quantized {
     tokens: usize,
+    blocks: usize,
+    store: Vec<QuantizedBlock>,
+}
+
+/// 32 neighbouring activations of one token: `x[k]` is about `codes[k] * scale`.
+///
+/// The same codes stand twice, in the two orders that the integer products of the instruction
+/// sets want.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(16))]
+pub struct QuantizedBlock {
+    /// -127..=127, in order.
+    pub codes: [i8; COLS],
+    /// The codes of each four columns `a, b, c, d` as `a, c, b, d`.
+    pub pairs: [i16; COLS],
+    /// `amax / 127`; 0 for a block of zeros; NaN or infinity if an activation was.
+    pub scale: f32,
+    /// Sum of the codes: at most 127 * 32.
+    pub sum: i32,
+    /// `scale * sum as f32`: what a weight's minimum is multiplied by.
+    pub scaled_sum: f32,
+    pub reserved: u32,
+}
+
+const _: () = assert!(size_of::<QuantizedBlock>() == 112);
+
+impl QuantizedBlock {
+    pub const ZERO: QuantizedBlock = QuantizedBlock {
+        codes: [0; COLS],
+        pairs: [0; COLS],
+        scale: 0.0,
+        sum: 0,
+        scaled_sum: 0.0,
+        reserved: 0,
+    };
+
+    /// The block for codes and a scale.
+    #[inline(always)]
+    pub fn of(codes: [i8; COLS], scale: f32) -> QuantizedBlock {
+        let mut sum = 0;
+        for code in codes {
+            sum += i32::from(code);
+        }
+        let mut pairs = [0; COLS];
+        for k in (0..COLS).step_by(4) {
+            for (at, from) in [0, 2, 1, 3].into_iter().enumerate() {
+                pairs[k + at] = i16::from(codes[k + from]);
+            }
+        }
+        QuantizedBlock {
+            codes,
+            pairs,
+            scale,
+            sum,
+            scaled_sum: scale * sum as f32,
+            reserved: 0,
+        }
+    }
 }
 
 impl Quantized {
     /// Room for `tokens` rows of `cols` elements, or any shape with no more elements in all.
+    /// `OutOfMemory`.
     pub fn new(tokens: usize, cols: usize) -> Result<Quantized, TrResult> {
-        todo!("{tokens}{cols}")
+        let len = tokens
+            .checked_mul(cols.div_ceil(COLS))
+            .ok_or(TrResult::IntegerOverflow)?;
+        let mut store = Vec::new();
+        store
+            .try_reserve_exact(len)
+            .map_err(|_| TrResult::OutOfMemory)?;
+        store.resize(len, QuantizedBlock::ZERO);
+        Ok(Quantized {
+            tokens: 0,
+            blocks: 0,
+            store,
+        })
     }
 
     /// Bytes that [`Quantized::new`] takes.
     pub fn bytes(tokens: usize, cols: usize) -> u64 {
-        todo!("{tokens}{cols}")
+        (tokens as u64)
+            .saturating_mul(cols.div_ceil(COLS) as u64)
+            .saturating_mul(size_of::<QuantizedBlock>() as u64)
     }
 
     /// Rows held now.
     pub fn tokens(&self) -> usize {
         self.tokens
+    }
+
+    /// Columns of each row held now.
+    pub fn cols(&self) -> usize {
+        self.blocks * COLS
+    }
+
+    /// The blocks of row `token`.
+    #[inline(always)]
+    pub(super) fn row(&self, token: usize) -> &[QuantizedBlock] {
+        &self.store[..self.tokens * self.blocks][token * self.blocks..][..self.blocks]
+    }
+
+    /// All blocks of a new shape, to be filled. Panics if there is no room.
+    pub(super) fn reshape(&mut self, tokens: usize, cols: usize) -> &mut [QuantizedBlock] {
+        assert!(cols > 0 && cols.is_multiple_of(COLS));
+        (self.tokens, self.blocks) = (tokens, cols / COLS);
+        &mut self.store[..tokens * self.blocks]
     }
 }
 
@@ -33,8 +128,9 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Mode `strict-f32-v1`.
+    /// Mode `strict-f32-v1`. Panics if `x` is no whole number of rows.
     pub fn strict(x: &'a [f32], cols: usize) -> Input<'a> {
+        assert!(cols > 0 && x.len().is_multiple_of(cols));
         Input {
             x,
             cols,
@@ -43,16 +139,31 @@ impl<'a> Input<'a> {
     }
 
     /// Mode `int8-v1`: `codes` are what `quantize` made of `x`. Float layouts still read `x`.
+    /// Panics if the shapes differ.
     pub fn int8(x: &'a [f32], codes: &'a Quantized) -> Input<'a> {
+        assert!(codes.cols() > 0 && x.len() == codes.tokens * codes.cols());
         Input {
             x,
-            cols: 1,
+            cols: codes.cols(),
             codes: Some(codes),
         }
     }
 
     pub fn tokens(&self) -> usize {
-        let _ = self.codes;
         self.x.len() / self.cols
+    }
+
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Row `token` as floats.
+    #[inline(always)]
+    pub(super) fn row(&self, token: usize) -> &'a [f32] {
+        &self.x[token * self.cols..][..self.cols]
+    }
+
+    pub(super) fn codes(&self) -> Option<&'a Quantized> {
+        self.codes
     }
 }

@@ -1,7 +1,11 @@
 //! One output matrix that several workers fill at the same time.
+#![allow(unsafe_code)]
 
 use core::marker::PhantomData;
 use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::team::split;
 
 /// `[tokens][width]` floats, cut into parts of whole columns; each part can be taken once.
 ///
@@ -10,41 +14,89 @@ use core::ops::Range;
 /// team.run(|worker| { kernels.matmul(&w, x, y.part(worker)); Ok(()) })
 /// ```
 pub struct SharedRows<'a> {
-    y: PhantomData<&'a mut [f32]>,
+    start: *mut f32,
+    tokens: usize,
+    width: usize,
+    unit: usize,
+    parts: usize,
+    /// One bit for each part that was taken.
+    taken: AtomicU64,
+    owner: PhantomData<&'a mut [f32]>,
 }
+
+// SAFETY: the only access to the floats is through `Part`s, which never overlap: columns of
+// different parts are disjoint by `split`, and no part is given out twice.
+unsafe impl Sync for SharedRows<'_> {}
 
 impl<'a> SharedRows<'a> {
     /// Parts begin at multiples of `unit` columns (4 for a matrix product, `head_dim` for heads)
-    /// and are those of `team::split(width, unit, parts, worker)`. At most 64 parts.
+    /// and are those of `team::split(width, unit, parts, worker)`. At most 64 parts; `y` holds
+    /// whole rows of `width` columns.
     pub fn new(y: &'a mut [f32], width: usize, unit: usize, parts: usize) -> SharedRows<'a> {
-        todo!("{y:?}{width}{unit}{parts}")
+        assert!(width > 0 && unit > 0 && y.len().is_multiple_of(width));
+        assert!((1..=64).contains(&parts));
+        SharedRows {
+            start: y.as_mut_ptr(),
+            tokens: y.len() / width,
+            width,
+            unit,
+            parts,
+            taken: AtomicU64::new(0),
+            owner: PhantomData,
+        }
     }
 
-    /// The part of `worker`. Panics if it was taken before.
+    /// The part of `worker`. Panics if it was taken before or there is no such part.
     pub fn part(&self, worker: usize) -> Part<'_> {
-        todo!("{worker}")
+        assert!(worker < self.parts);
+        let bit = 1 << worker;
+        assert!(
+            self.taken.fetch_or(bit, Ordering::Relaxed) & bit == 0,
+            "part taken twice"
+        );
+        Part {
+            start: self.start,
+            tokens: self.tokens,
+            width: self.width,
+            columns: split(self.width, self.unit, self.parts, worker),
+            owner: PhantomData,
+        }
     }
 }
 
 /// Some columns of all rows of the output: one worker's own.
 pub struct Part<'a> {
-    y: PhantomData<&'a mut [f32]>,
+    start: *mut f32,
+    tokens: usize,
+    width: usize,
+    columns: Range<usize>,
+    owner: PhantomData<&'a mut [f32]>,
 }
+
+// SAFETY: a part owns its floats exclusively, like the `&mut [f32]` that it came from.
+unsafe impl Send for Part<'_> {}
 
 impl Part<'_> {
     /// The columns of the whole that are this part's.
     pub fn columns(&self) -> Range<usize> {
-        todo!()
+        self.columns.clone()
     }
 
     /// Rows of the output.
     pub fn tokens(&self) -> usize {
-        todo!()
+        self.tokens
     }
 
     /// This part's columns of row `token`; index 0 is `columns().start`.
+    #[inline(always)]
     pub fn row_mut(&mut self, token: usize) -> &mut [f32] {
-        let _ = self.y;
-        todo!("{token}")
+        assert!(token < self.tokens);
+        // SAFETY: row `token` of `width` floats lies within the slice given to `SharedRows::new`
+        // (asserted above), `columns` within the row by `split`; nobody else has these columns,
+        // and the borrow of `self` keeps this slice the only one.
+        unsafe {
+            let row = self.start.add(token * self.width + self.columns.start);
+            core::slice::from_raw_parts_mut(row, self.columns.len())
+        }
     }
 }
