@@ -1,0 +1,110 @@
+//! What can be asked of `cargo xtask`.
+
+use std::path::PathBuf;
+
+use crate::error::{Result, XtaskError};
+use crate::places::Places;
+use crate::{dist, lanes, sizes, tidy};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  dist [--out DIR]             everything the browser needs, in DIR (dist)
+  lanes [--suite] [--out DIR]  only the engine, once per row of the table of lanes;
+                               --suite adds the kernel suite for the browser tests
+  sizes [--out DIR]            what the files in DIR weigh
+  tidy                         the house rules";
+
+#[derive(Debug, PartialEq)]
+enum Command {
+    Dist { out: Option<PathBuf> },
+    Lanes { suite: bool, out: Option<PathBuf> },
+    Sizes { out: Option<PathBuf> },
+    Tidy,
+    Help,
+}
+
+/// Carries out the command that the words name.
+pub fn run(words: &[String]) -> Result<()> {
+    let command = parse(words)?;
+    let places = Places::find()?;
+    match command {
+        Command::Dist { out } => dist::build(&places, &out.unwrap_or_else(|| places.dist())),
+        Command::Lanes { suite: true, out } => {
+            lanes::build_suite(&places, &out.unwrap_or_else(|| places.suite_lanes()))
+        }
+        Command::Lanes { suite: false, out } => {
+            let out = out.unwrap_or_else(|| places.dist().join("lanes"));
+            lanes::build(&places, &out).map(drop)
+        }
+        Command::Sizes { out } => sizes::print(&out.unwrap_or_else(|| places.dist())),
+        Command::Tidy => tidy::check_and_print(&places.root),
+        Command::Help => {
+            println!("{HELP}");
+            Ok(())
+        }
+    }
+}
+
+fn parse(words: &[String]) -> Result<Command> {
+    let mut words = words.iter().map(String::as_str);
+    let name = words.next().unwrap_or("--help");
+    let mut suite = false;
+    let mut out = None;
+    while let Some(word) = words.next() {
+        match word {
+            "--suite" if name == "lanes" => suite = true,
+            "--out" if name != "tidy" => {
+                let folder = words.next().ok_or_else(|| usage("--out names no folder"))?;
+                out = Some(PathBuf::from(folder));
+            }
+            _ => return Err(usage(word)),
+        }
+    }
+    match name {
+        "dist" => Ok(Command::Dist { out }),
+        "lanes" => Ok(Command::Lanes { suite, out }),
+        "sizes" => Ok(Command::Sizes { out }),
+        "tidy" => Ok(Command::Tidy),
+        "help" | "--help" | "-h" => Ok(Command::Help),
+        _ => Err(usage(name)),
+    }
+}
+
+fn usage(word: &str) -> XtaskError {
+    XtaskError::Usage {
+        word: word.to_owned(),
+        help: HELP,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, want: Option<Command>) {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(parse(&words).ok(), want, "{line}");
+    }
+
+    #[test]
+    fn command_lines() {
+        let place = || Some(PathBuf::from("x"));
+        check("", Some(Command::Help));
+        check("dist", Some(Command::Dist { out: None }));
+        check("dist --out x", Some(Command::Dist { out: place() }));
+        check(
+            "lanes --suite --out x",
+            Some(Command::Lanes {
+                suite: true,
+                out: place(),
+            }),
+        );
+        check("sizes", Some(Command::Sizes { out: None }));
+        check("tidy", Some(Command::Tidy));
+        check("tidy --out x", None);
+        check("dist --suite", None);
+        check("dist --out", None);
+        check("deploy", None);
+    }
+}

@@ -1,0 +1,270 @@
+//! What a finished lane really holds: imports, exports, instructions, memory.
+//!
+//! Two independent questions are asked. The validator, given the features of the lane's row and
+//! nothing else, must accept the module: that bounds it from above. The count of instructions per
+//! proposal shows that a feature was really used: that bounds it from below.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::Lane;
+use wasmparser::{Operator, Parser, Payload, Validator, WasmFeatures};
+
+use crate::error::LaneFault;
+
+/// Exports that are no functions: the memory and the linker's two marks in it.
+const GLOBAL_EXPORTS: [&str; 3] = ["memory", "__data_end", "__heap_base"];
+/// A lane with the kernel suite has these doors besides.
+const SUITE_PREFIX: &str = "suite_";
+/// The one way in for bytes.
+const IMPORT: &str = "env.host_read";
+
+/// What was seen in a module.
+#[derive(Debug, Default, PartialEq)]
+pub struct Inventory {
+    pub imports: Vec<String>,
+    pub exports: BTreeSet<String>,
+    /// Instructions by proposal, in wasmparser's names; `mvp` is the initial version.
+    pub instructions: BTreeMap<&'static str, u64>,
+    /// Functions with code.
+    pub functions: u32,
+    /// Features in the compiler's own list; empty once the module is stripped.
+    pub listed_features: BTreeSet<String>,
+    pub shared_memory: bool,
+}
+
+impl Inventory {
+    /// Reads a module. What the bytes mean is not judged here.
+    pub fn of(module: &[u8]) -> Result<Inventory, LaneFault> {
+        read(module).map_err(|error| LaneFault::Invalid {
+            at: error.offset() as usize,
+            words: error.message().to_owned(),
+        })
+    }
+
+    /// Whether the module is what the lane's row says and has the C ABI's doors.
+    pub fn check(
+        &self,
+        lane: &Lane,
+        doors: &BTreeSet<String>,
+        suite: bool,
+    ) -> Result<(), LaneFault> {
+        if self.imports != [IMPORT] {
+            return Err(LaneFault::Imports {
+                found: self.imports.clone(),
+            });
+        }
+        self.check_exports(doors, suite)?;
+        if self.shared_memory && !lane.required_features.contains(&"atomics") {
+            return Err(LaneFault::SharedMemory);
+        }
+        for (proposal, count) in &self.instructions {
+            let feature = feature_of(proposal);
+            if feature != "mvp" && !lane.required_features.contains(&feature) {
+                return Err(LaneFault::FeatureForbidden {
+                    feature: feature.to_owned(),
+                    count: *count,
+                });
+            }
+        }
+        for feature in lane.required_features {
+            if !self
+                .instructions
+                .keys()
+                .any(|name| feature_of(name) == *feature)
+            {
+                return Err(LaneFault::FeatureUnused { feature });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the compiler's own list of features agrees with the lane's flags.
+    pub fn check_listed(&self, lane: &Lane) -> Result<(), LaneFault> {
+        let flags: BTreeSet<&str> = lane
+            .target_features
+            .split(',')
+            .filter_map(|flag| flag.strip_prefix('+'))
+            .collect();
+        for feature in &self.listed_features {
+            if !flags.contains(feature.as_str()) {
+                return Err(LaneFault::FeatureUnlisted {
+                    feature: feature.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_exports(&self, doors: &BTreeSet<String>, suite: bool) -> Result<(), LaneFault> {
+        for name in doors.iter().map(String::as_str).chain(["memory"]) {
+            if !self.exports.contains(name) {
+                return Err(LaneFault::MissingExport {
+                    name: name.to_owned(),
+                });
+            }
+        }
+        for name in &self.exports {
+            let expected = doors.contains(name)
+                || GLOBAL_EXPORTS.contains(&name.as_str())
+                || (suite && name.starts_with(SUITE_PREFIX));
+            if !expected {
+                return Err(LaneFault::UnexpectedExport { name: name.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an engine that has the lane's features and no others would take the module.
+pub fn validate(module: &[u8], lane: &Lane) -> Result<(), LaneFault> {
+    let mut features = WasmFeatures::WASM1;
+    for feature in lane.required_features {
+        features |= match *feature {
+            "simd128" => WasmFeatures::SIMD,
+            "relaxed-simd" => WasmFeatures::RELAXED_SIMD,
+            "atomics" => WasmFeatures::THREADS,
+            "bulk-memory" => WasmFeatures::BULK_MEMORY,
+            _ => WasmFeatures::empty(),
+        };
+    }
+    Validator::new_with_features(features)
+        .validate_all(module)
+        .map(drop)
+        .map_err(|error| LaneFault::Invalid {
+            at: error.offset() as usize,
+            words: error.message().to_owned(),
+        })
+}
+
+/// The module without its custom sections, which no engine needs and which say where and with
+/// what it was built.
+pub fn stripped(module: &[u8]) -> Result<Vec<u8>, LaneFault> {
+    let invalid = |at: usize| LaneFault::Invalid {
+        at,
+        words: "a section is cut short".to_owned(),
+    };
+    let head = module.get(..8).ok_or_else(|| invalid(0))?;
+    let mut out = head.to_vec();
+    let mut at = 8;
+    while at < module.len() {
+        let (size, size_len) = leb(&module[at + 1..]).ok_or_else(|| invalid(at))?;
+        let end = at + 1 + size_len + size as usize;
+        let section = module.get(at..end).ok_or_else(|| invalid(at))?;
+        if module[at] != 0 {
+            out.extend_from_slice(section);
+        }
+        at = end;
+    }
+    Ok(out)
+}
+
+/// The functions that the table at the top of `protocol::abi` promises.
+pub fn doors() -> BTreeSet<String> {
+    const ABI: &str = include_str!("../../protocol/src/abi.rs");
+    doors_in(ABI)
+}
+
+fn doors_in(abi: &str) -> BTreeSet<String> {
+    abi.lines()
+        .filter_map(|line| line.strip_prefix("//! | `")?.split('`').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn read(module: &[u8]) -> wasmparser::Result<Inventory> {
+    let mut seen = Inventory::default();
+    for payload in Parser::new(0).parse_all(module) {
+        match payload? {
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let import = import?;
+                    seen.imports
+                        .push(format!("{}.{}", import.module, import.name));
+                }
+            }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    seen.exports.insert(export?.name.to_owned());
+                }
+            }
+            Payload::MemorySection(section) => {
+                for memory in section {
+                    seen.shared_memory |= memory?.shared;
+                }
+            }
+            Payload::CodeSectionEntry(body) => {
+                seen.functions += 1;
+                let mut operators = body.get_operators_reader()?;
+                while !operators.eof() {
+                    let proposal = proposal_of(&operators.read()?);
+                    *seen.instructions.entry(proposal).or_default() += 1;
+                }
+            }
+            Payload::CustomSection(section) if section.name() == "target_features" => {
+                seen.listed_features = listed(section.data()).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    Ok(seen)
+}
+
+/// The linker's list: a count, then for each feature a prefix byte and a name with its length.
+fn listed(data: &[u8]) -> Option<BTreeSet<String>> {
+    let (count, mut at) = leb(data)?;
+    let mut names = BTreeSet::new();
+    for _ in 0..count {
+        at += 1;
+        let (len, len_len) = leb(data.get(at..)?)?;
+        at += len_len;
+        let name = data.get(at..at + len as usize)?;
+        names.insert(String::from_utf8(name.to_vec()).ok()?);
+        at += len as usize;
+    }
+    Some(names)
+}
+
+/// An unsigned LEB128 number of at most 32 bits, and how many bytes it takes.
+fn leb(bytes: &[u8]) -> Option<(u32, usize)> {
+    let mut value = 0u32;
+    for (index, byte) in bytes.iter().take(5).enumerate() {
+        value |= u32::from(byte & 0x7f).checked_shl(7 * index as u32)?;
+        if byte & 0x80 == 0 {
+            return Some((value, index + 1));
+        }
+    }
+    None
+}
+
+/// The proposal that brought an instruction, in wasmparser's names.
+fn proposal_of(operator: &Operator<'_>) -> &'static str {
+    macro_rules! by_proposal {
+        ($(
+            @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })?
+            => $visit:ident ($($ann:tt)*)
+        )*) => {
+            match operator {
+                $( Operator::$op { .. } => stringify!($proposal), )*
+                _ => "unknown",
+            }
+        };
+    }
+    wasmparser::for_each_operator!(by_proposal)
+}
+
+/// The name that compilers and the table of lanes use for a proposal.
+fn feature_of(proposal: &str) -> &str {
+    match proposal {
+        "simd" => "simd128",
+        "relaxed_simd" => "relaxed-simd",
+        "threads" => "atomics",
+        "bulk_memory" => "bulk-memory",
+        "sign_extension" => "sign-ext",
+        "saturating_float_to_int" => "nontrapping-fptoint",
+        "reference_types" => "reference-types",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The modules are written out by hand from the specification's binary format.
+
+use super::*;
+use protocol::LANES;
+
+const HEAD: &[u8] = &[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+
+/// `i8x16.splat` of 0, dropped.
+const SPLAT: &[u8] = &[0x41, 0x00, 0xfd, 0x0f, 0x1a];
+/// `i32.extend8_s` of 0, dropped.
+const EXTEND: &[u8] = &[0x41, 0x00, 0xc0, 0x1a];
+/// `i8x16.relaxed_swizzle` of two zero vectors, dropped.
+const RELAXED: &[u8] = &[
+    0x41, 0x00, 0xfd, 0x0f, 0x41, 0x00, 0xfd, 0x0f, 0xfd, 0x80, 0x02, 0x1a,
+];
+
+fn section(id: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![id, body.len() as u8];
+    out.extend_from_slice(body);
+    out
+}
+
+fn name(text: &str) -> Vec<u8> {
+    let mut out = vec![text.len() as u8];
+    out.extend_from_slice(text.as_bytes());
+    out
+}
+
+/// A module with one import `env.IMPORT`, one function with `code` exported as `rt_step`, and one
+/// memory with these limits exported as `memory`.
+fn module(import: &str, code: &[u8], limits: &[u8]) -> Vec<u8> {
+    let mut imports = vec![1];
+    imports.extend([name("env"), name(import), vec![0, 0]].concat());
+    let mut memory = vec![1];
+    memory.extend_from_slice(limits);
+    let mut exports = vec![2];
+    exports.extend([name("rt_step"), vec![0, 1], name("memory"), vec![2, 0]].concat());
+    let mut body = vec![1, code.len() as u8 + 2, 0];
+    body.extend_from_slice(code);
+    body.push(0x0b);
+    let mut features = name("target_features");
+    features.extend([vec![1, b'+'], name("simd128")].concat());
+    [
+        HEAD.to_vec(),
+        section(1, &[1, 0x60, 0, 0]),
+        section(2, &imports),
+        section(3, &[1, 0]),
+        section(5, &memory),
+        section(7, &exports),
+        section(10, &body),
+        section(0, &features),
+    ]
+    .concat()
+}
+
+fn lane(id: &str) -> &'static Lane {
+    LANES.iter().find(|lane| lane.name == id).unwrap()
+}
+
+fn check(id: &str, import: &str, code: &[u8], limits: &[u8]) -> Result<(), LaneFault> {
+    let doors = BTreeSet::from(["rt_step".to_owned()]);
+    let module = stripped(&module(import, code, limits))?;
+    Inventory::of(&module)?.check(lane(id), &doors, false)?;
+    validate(&module, lane(id))
+}
+
+#[test]
+fn lanes_as_they_should_be() {
+    assert_eq!(check("scalar-wasm32", "host_read", &[], &[0, 1]), Ok(()));
+    assert_eq!(check("simd128-wasm32", "host_read", SPLAT, &[0, 1]), Ok(()));
+}
+
+#[test]
+fn another_import_is_refused() {
+    let refused = check("scalar-wasm32", "clock", &[], &[0, 1]);
+    let found = vec!["env.clock".to_owned()];
+    assert_eq!(refused, Err(LaneFault::Imports { found }));
+}
+
+#[test]
+fn instructions_beyond_the_row_are_refused() {
+    let forbidden = |feature: &str, count| {
+        Err(LaneFault::FeatureForbidden {
+            feature: feature.to_owned(),
+            count,
+        })
+    };
+    let scalar = |code| check("scalar-wasm32", "host_read", code, &[0, 1]);
+    assert_eq!(scalar(SPLAT), forbidden("simd128", 1));
+    assert_eq!(scalar(EXTEND), forbidden("sign-ext", 1));
+    let simd = check("simd128-wasm32", "host_read", RELAXED, &[0, 1]);
+    assert_eq!(simd, forbidden("relaxed-simd", 1));
+}
+
+#[test]
+fn a_lane_that_does_not_use_its_feature_is_refused() {
+    let refused = check("simd128-wasm32", "host_read", EXTEND, &[0, 1]);
+    assert!(matches!(refused, Err(LaneFault::FeatureForbidden { .. })));
+    let refused = check("simd128-wasm32", "host_read", &[], &[0, 1]);
+    assert_eq!(
+        refused,
+        Err(LaneFault::FeatureUnused { feature: "simd128" })
+    );
+}
+
+#[test]
+fn shared_and_64_bit_memories_are_refused() {
+    let shared = check("scalar-wasm32", "host_read", &[], &[3, 1, 1]);
+    assert_eq!(shared, Err(LaneFault::SharedMemory));
+    let wide = check("scalar-wasm32", "host_read", &[], &[4, 1]);
+    assert!(matches!(wide, Err(LaneFault::Invalid { .. })), "{wide:?}");
+}
+
+#[test]
+fn exports_are_the_doors_and_nothing_else() {
+    let module = module("host_read", &[], &[0, 1]);
+    let seen = Inventory::of(&module).unwrap();
+    let scalar = lane("scalar-wasm32");
+    let doors = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    let missing = seen.check(scalar, &doors(&["rt_step", "rt_open"]), false);
+    let name = "rt_open".to_owned();
+    assert_eq!(missing, Err(LaneFault::MissingExport { name }));
+    let unexpected = seen.check(scalar, &doors(&[]), true);
+    let name = "rt_step".to_owned();
+    assert_eq!(unexpected, Err(LaneFault::UnexpectedExport { name }));
+}
+
+#[test]
+fn the_compilers_feature_list_is_read_and_then_stripped() {
+    let module = module("host_read", SPLAT, &[0, 1]);
+    let seen = Inventory::of(&module).unwrap();
+    assert_eq!(seen.listed_features, BTreeSet::from(["simd128".to_owned()]));
+    assert_eq!(seen.check_listed(lane("simd128-wasm32")), Ok(()));
+    let feature = "simd128".to_owned();
+    let refused = seen.check_listed(lane("scalar-wasm32"));
+    assert_eq!(refused, Err(LaneFault::FeatureUnlisted { feature }));
+
+    let seen = Inventory::of(&stripped(&module).unwrap()).unwrap();
+    assert!(seen.listed_features.is_empty());
+}
+
+#[test]
+fn a_cut_module_is_refused() {
+    let whole = module("host_read", SPLAT, &[0, 1]);
+    for end in [4, 9, whole.len() - 1] {
+        let cut = stripped(&whole[..end]);
+        assert!(matches!(cut, Err(LaneFault::Invalid { .. })), "{end}");
+    }
+}
+
+#[test]
+fn the_doors_are_read_from_the_abi_table() {
+    let doors = doors();
+    assert!(doors.contains("rt_abi") && doors.contains("rt_close"));
+    assert!(doors.iter().all(|door| door.starts_with("rt_")));
+    let table = "//! | export | signature |\n//! | `rt_a` | `() -> u32`: text |\n/// | `no` |";
+    assert_eq!(doors_in(table), BTreeSet::from(["rt_a".to_owned()]));
+}

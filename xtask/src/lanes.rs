@@ -1,0 +1,178 @@
+//! Builds the engine once per row of the table of lanes, and refuses a build that is not what
+//! its row says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use protocol::{LANES, Lane, LaneArtifact, LaneManifest, MANIFEST_SCHEMA, abi};
+use sha2::{Digest, Sha256};
+
+use crate::error::{LaneFault, Result, XtaskError};
+use crate::inventory::{self, Inventory};
+use crate::places::Places;
+use crate::stamp::{self, Fingerprint};
+use crate::toolchain::{self, TARGET, WasmToolchain};
+
+/// What the engine is compiled from.
+pub const SOURCES: &[&str] = &[
+    "format/src",
+    "format/Cargo.toml",
+    "protocol/src",
+    "protocol/Cargo.toml",
+    "runtime/src",
+    "runtime/Cargo.toml",
+    "xtask/src",
+    "Cargo.toml",
+    "Cargo.lock",
+];
+/// The engine needs no more of the standard library, and this much builds in a third of the time.
+const STD_CRATES: &str = "core,alloc";
+/// The engine keeps its buffers on the heap; this is what calls and their locals may take.
+const STACK_BYTES: u32 = 1024 * 1024;
+const MANIFEST_FILE: &str = "manifest.json";
+
+/// The lanes that the app ships, and their manifest, in `out`.
+pub fn build(places: &Places, out: &Path) -> Result<LaneManifest> {
+    let toolchain = WasmToolchain::find()?;
+    let mut artifacts = Vec::new();
+    empty(out)?;
+    for lane in LANES {
+        let module = compile(places, &toolchain, lane, false)?;
+        artifacts.push(place(lane, &module, out)?);
+    }
+    let manifest = LaneManifest {
+        schema: MANIFEST_SCHEMA.to_owned(),
+        runtime_semantics: abi::RUNTIME_SEMANTICS,
+        abi_version: abi::ABI_VERSION,
+        artifacts,
+    };
+    let path = out.join(MANIFEST_FILE);
+    let json = serde_json::to_string_pretty(&manifest).map_err(|source| XtaskError::Json {
+        path: path.clone(),
+        source,
+    })?;
+    fs::write(&path, json + "\n").map_err(XtaskError::io(&path))?;
+    Ok(manifest)
+}
+
+/// The same lanes with the kernel suite inside, as `NAME.wasm` in `out`.
+pub fn build_suite(places: &Places, out: &Path) -> Result<()> {
+    let toolchain = WasmToolchain::find()?;
+    let mut inputs = Fingerprint::default();
+    inputs.add_text(&toolchain.version);
+    for source in SOURCES {
+        inputs.add_path(&places.root, source)?;
+    }
+    let inputs = inputs.finish();
+    if stamp::is_current(out, inputs) {
+        println!("suite lanes are up to date: {}", out.display());
+        return Ok(());
+    }
+    empty(out)?;
+    for lane in LANES {
+        let module = compile(places, &toolchain, lane, true)?;
+        let path = out.join(format!("{}.wasm", lane.name));
+        fs::write(&path, module).map_err(XtaskError::io(&path))?;
+    }
+    stamp::write(out, inputs)
+}
+
+/// One lane's finished module: compiled, judged, stripped, judged again.
+fn compile(
+    places: &Places,
+    toolchain: &WasmToolchain,
+    lane: &'static Lane,
+    suite: bool,
+) -> Result<Vec<u8>> {
+    let target_dir = places.wasm_target(lane.name);
+    let mut flags = toolchain.remaps(&places.root, &target_dir);
+    flags.push(format!("-Ctarget-cpu={}", lane.target_cpu));
+    flags.push(format!("-Ctarget-feature={}", lane.target_features));
+    flags.push("-Cpanic=abort".to_owned());
+    flags.push(format!("-Clink-arg=-zstack-size={STACK_BYTES}"));
+
+    let mut command = toolchain.cargo(&target_dir, STD_CRATES, &flags);
+    command.current_dir(&places.root);
+    command.args(["rustc", "--quiet", "--locked", "--release", "--lib"]);
+    command.args(["--package", "runtime", "--crate-type", "cdylib"]);
+    command.args(["--target", TARGET]);
+    if suite {
+        command.args(["--features", "suite"]);
+    }
+    // The linker's strip would also drop the list of features, which is judged first.
+    command.env("CARGO_PROFILE_RELEASE_STRIP", "none");
+    toolchain::finish(command, "build a lane")?;
+
+    let path = target_dir.join(TARGET).join("release/runtime.wasm");
+    let linked = fs::read(&path).map_err(|_| XtaskError::NoModule { path })?;
+    judge(lane, &linked, suite).map_err(|reason| XtaskError::Lane {
+        lane: lane.name,
+        reason,
+    })
+}
+
+fn judge(lane: &Lane, linked: &[u8], suite: bool) -> std::result::Result<Vec<u8>, LaneFault> {
+    Inventory::of(linked)?.check_listed(lane)?;
+    let module = inventory::stripped(linked)?;
+    inventory::validate(&module, lane)?;
+    let seen = Inventory::of(&module)?;
+    seen.check(lane, &inventory::doors(), suite)?;
+    check_paths(&module)?;
+    let instructions: u64 = seen.instructions.values().sum();
+    println!(
+        "lane {}{}: {} bytes, {} functions, {instructions} instructions {:?}",
+        lane.name,
+        if suite { " with suite" } else { "" },
+        module.len(),
+        seen.functions,
+        seen.instructions,
+    );
+    Ok(module)
+}
+
+/// No folder of this machine may be inside: it would tell where the module was built, and two
+/// machines would not build the same bytes.
+fn check_paths(module: &[u8]) -> std::result::Result<(), LaneFault> {
+    let homes: BTreeSet<PathBuf> = ["HOME", "CARGO_HOME"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from)
+        .filter(|home| home.components().count() > 1)
+        .collect();
+    for home in homes {
+        let path = format!("{}/", home.display());
+        if module
+            .windows(path.len())
+            .any(|bytes| bytes == path.as_bytes())
+        {
+            return Err(LaneFault::LeaksPath { path });
+        }
+    }
+    Ok(())
+}
+
+/// Writes a module under the name that its bytes give it.
+fn place(lane: &Lane, module: &[u8], out: &Path) -> Result<LaneArtifact> {
+    let sha256 = format::Digest(Sha256::digest(module).into());
+    let url = format!("{}.{}.wasm", lane.name, &sha256.to_string()[..16]);
+    let path = out.join(&url);
+    fs::write(&path, module).map_err(XtaskError::io(&path))?;
+    let owned = |features: &[&str]| features.iter().map(|name| name.to_string()).collect();
+    Ok(LaneArtifact {
+        id: lane.id,
+        url,
+        sha256,
+        bytes: module.len() as u64,
+        required_features: owned(lane.required_features),
+        forbidden_features: owned(lane.forbidden_features),
+    })
+}
+
+/// Old lanes have other names; they must not stay beside the new ones.
+fn empty(out: &Path) -> Result<()> {
+    if out.exists() {
+        fs::remove_dir_all(out).map_err(XtaskError::io(out))?;
+    }
+    fs::create_dir_all(out).map_err(XtaskError::io(out))
+}
