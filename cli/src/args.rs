@@ -1,0 +1,205 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Private chat with small language models: convert, inspect, run and serve model files.
+///
+/// Nothing is sent anywhere. Exit codes: 0 good, 2 wrong usage, 3 the input was refused,
+/// 1 anything else.
+#[derive(Parser)]
+#[command(name = "tinyrustlm", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Turn a .gguf file, or a folder with config.json and safetensors, into a .slm file.
+    Convert(Convert),
+    /// Show what a .slm file contains and whether it is intact.
+    Inspect(Inspect),
+    /// Answer one prompt, streaming the text; figures follow on standard error.
+    Run(Run),
+    /// Read JSON lines with prompts, write JSON lines with greedy continuations and logits.
+    ///
+    /// Input, one object a line: {"id": any, "ids": [token ids] | "messages": [{"role","content"}]
+    /// | "text": "...", "max_new": n, "ignore_eos": bool, "logits": bool, "argmax": bool}.
+    Eval(Eval),
+    /// Read JSON lines with text or messages, write JSON lines with token ids.
+    ///
+    /// Input, one object a line: {"id", "text", "special": bool} or
+    /// {"id", "messages", "add_generation_prompt": bool}.
+    Tokenize(Tokenize),
+    /// Measure prefill and decode speed with a fixed prompt.
+    Bench(Bench),
+    /// Serve the app and the models of a folder to browsers.
+    Serve(Serve),
+}
+
+#[derive(Args)]
+pub struct Convert {
+    /// A .gguf file, or a folder with config.json, safetensors and perhaps tokenizer.json.
+    pub input: PathBuf,
+    /// The .slm file to write; it appears only when it is complete.
+    #[arg(short, long, value_name = "OUT.slm")]
+    pub output: PathBuf,
+    /// Quantize float matrices; without this no weight is changed.
+    #[arg(long, value_enum)]
+    pub quantize: Option<Quantize>,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Quantize {
+    #[value(name = "q8_0")]
+    Q8_0,
+    #[value(name = "q4_0")]
+    Q4_0,
+    #[value(name = "q4_1")]
+    Q4_1,
+}
+
+#[derive(Args)]
+pub struct Inspect {
+    pub model: PathBuf,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub json: bool,
+    /// List every tensor.
+    #[arg(long)]
+    pub tensors: bool,
+}
+
+/// How the engine runs.
+#[derive(Args, Clone)]
+pub struct Engine {
+    /// Numerical mode.
+    #[arg(long, value_enum, default_value_t = Mode::Int8V1)]
+    pub mode: Mode,
+    /// Threads; the output does not depend on it.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// Prompt positions computed together; the output does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub prefill_tile: Option<u32>,
+    /// Positions to make room for; by default what the model was made for, at most 8192.
+    #[arg(long, value_name = "N")]
+    pub context: Option<u32>,
+    /// Number format of the KV cache; by default f32 in strict-f32-v1 and f16 in int8-v1.
+    #[arg(long, value_enum)]
+    pub kv: Option<Kv>,
+    /// Kernels to use; the output does not depend on it.
+    #[arg(long, value_enum, default_value_t = Lane::Best)]
+    pub kernels: Lane,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    #[value(name = "strict-f32-v1")]
+    StrictF32V1,
+    #[value(name = "int8-v1")]
+    Int8V1,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kv {
+    #[value(name = "f32")]
+    F32,
+    #[value(name = "f16")]
+    F16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Lane {
+    Best,
+    Scalar,
+}
+
+#[derive(Args)]
+pub struct Run {
+    pub model: PathBuf,
+    /// What to say to the model.
+    #[arg(short, long)]
+    pub prompt: String,
+    /// Instructions that come before the conversation.
+    #[arg(long)]
+    pub system: Option<String>,
+    /// Continue the prompt as plain text instead of answering it.
+    #[arg(long)]
+    pub complete: bool,
+    /// Tokens to write at most.
+    #[arg(long, default_value_t = 256)]
+    pub max_new: u32,
+    /// 0 always takes the most likely token; by default what the model recommends, else 0.
+    #[arg(long)]
+    pub temperature: Option<f32>,
+    #[arg(long)]
+    pub top_k: Option<u32>,
+    #[arg(long)]
+    pub top_p: Option<f32>,
+    /// The same seed gives the same text, on every machine.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub engine: Engine,
+}
+
+#[derive(Args)]
+pub struct Eval {
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub engine: Engine,
+}
+
+#[derive(Args)]
+pub struct Tokenize {
+    pub model: PathBuf,
+}
+
+#[derive(Args)]
+pub struct Bench {
+    pub model: PathBuf,
+    /// Prompt positions.
+    #[arg(long, default_value_t = 128)]
+    pub prompt: u32,
+    /// Tokens to decode.
+    #[arg(long, default_value_t = 64)]
+    pub decode: u32,
+    /// Repetitions; the median is shown.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub engine: Engine,
+}
+
+#[derive(Args)]
+pub struct Serve {
+    /// Folder of the built app.
+    #[arg(long, default_value = "dist")]
+    pub app: PathBuf,
+    /// Folder with .slm files to offer.
+    #[arg(long)]
+    pub models: Option<PathBuf>,
+    #[arg(long, default_value_t = 8080)]
+    pub port: u16,
+    /// Address to listen on. Anything but loopback is open to the network.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: std::net::IpAddr,
+    /// Slow every answer down to this many bytes a second.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub throttle: Option<u64>,
+    /// Leave out COOP and COEP, as hosts do that cannot send headers.
+    #[arg(long)]
+    pub no_isolation_headers: bool,
+    /// Append one JSON line for every request: method, path, range, status.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}

@@ -1,0 +1,221 @@
+//! A foreign checkpoint becomes a `.slm` file.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use convert::{ConvertError, Converter, Options, Outcome, Phase, SourceFile, Step};
+use format::{Codec, Hasher, PieceLayer};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::args::{Convert, Quantize};
+use crate::failure::Failure;
+
+/// A source on disk: its files in the order that the converter knows them by.
+struct Source {
+    paths: Vec<PathBuf>,
+    files: Vec<File>,
+}
+
+pub fn convert(args: &Convert) -> Result<(), Failure> {
+    let options = Options {
+        quantize: args.quantize.map(|codec| match codec {
+            Quantize::Q8_0 => Codec::Q8_0,
+            Quantize::Q4_0 => Codec::Q4_0,
+            Quantize::Q4_1 => Codec::Q4_1,
+        }),
+    };
+    let (mut source, converter) = open(&args.input, options)?;
+    // The result appears under its name only when it is whole.
+    let part = part_path(&args.output)?;
+    let ended = write(&mut source, converter, &part, args.json);
+    let (outcome, layer) = match ended {
+        Ok(ended) => ended,
+        Err(failure) => {
+            // Nothing half-written stays; a failure to remove it is worth a word, not an end.
+            match std::fs::remove_file(&part) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    eprintln!("{} is left over: {error}", part.display());
+                }
+                _ => {}
+            }
+            return Err(failure);
+        }
+    };
+    std::fs::rename(&part, &args.output).map_err(|error| Failure::file(&args.output, &error))?;
+    report(args, &outcome, &layer);
+    Ok(())
+}
+
+fn open(input: &Path, options: Options) -> Result<(Source, Converter), Failure> {
+    let meta = std::fs::metadata(input).map_err(|error| Failure::file(input, &error))?;
+    let mut paths = Vec::new();
+    if meta.is_dir() {
+        let listing = std::fs::read_dir(input).map_err(|error| Failure::file(input, &error))?;
+        for entry in listing {
+            let path = entry.map_err(|error| Failure::file(input, &error))?.path();
+            let known = path
+                .extension()
+                .is_some_and(|e| e == "json" || e == "safetensors");
+            if known && path.is_file() {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+    } else {
+        paths.push(input.to_owned());
+    }
+    let mut files = Vec::new();
+    let mut names = Vec::new();
+    for path in &paths {
+        let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+        let len = file
+            .metadata()
+            .map_err(|error| Failure::file(path, &error))?
+            .len();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        names.push(SourceFile {
+            name: name.unwrap_or_default(),
+            len,
+        });
+        files.push(file);
+    }
+    let converter = match (meta.is_dir(), names.pop()) {
+        (false, Some(file)) => Converter::gguf(&file.name, file.len, options),
+        (_, last) => {
+            names.extend(last);
+            Converter::folder(&folder_name(input), names, options)
+        }
+    };
+    Ok((Source { paths, files }, converter.map_err(refuse)?))
+}
+
+fn write(
+    source: &mut Source,
+    mut converter: Converter,
+    part: &Path,
+    quiet: bool,
+) -> Result<(Outcome, PieceLayer), Failure> {
+    let bar = progress_bar(quiet);
+    let mut buffer = Vec::new();
+    let mut hasher = Hasher::default();
+    let mut output: Option<BufWriter<File>> = None;
+    loop {
+        let progress = converter.progress();
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+        bar.set_message(match progress.phase {
+            Phase::Reading => "reading",
+            Phase::Checking => "checking",
+            Phase::Converting => "converting",
+        });
+        match converter.poll().map_err(refuse)? {
+            Step::Need(need) => {
+                let index = need.source as usize;
+                let file = &mut source.files[index];
+                buffer.resize(need.len as usize, 0);
+                file.seek(SeekFrom::Start(need.at))
+                    .and_then(|_| file.read_exact(&mut buffer))
+                    .map_err(|error| Failure::file(&source.paths[index], &error))?;
+                converter.feed(need.at, &buffer).map_err(refuse)?;
+            }
+            Step::Write(bytes) => {
+                let out = match &mut output {
+                    Some(out) => out,
+                    // Created late: a refusal of the header leaves no file at all.
+                    None => {
+                        let file = File::create(part).map_err(|error| Failure::file(part, &error));
+                        output.insert(BufWriter::new(file?))
+                    }
+                };
+                hasher.update(bytes);
+                out.write_all(bytes)
+                    .map_err(|error| Failure::file(part, &error))?;
+            }
+            Step::Done(outcome) => {
+                bar.finish_and_clear();
+                let failed = |error: std::io::Error| Failure::file(part, &error);
+                if let Some(mut out) = output {
+                    out.flush()
+                        .and_then(|()| out.get_ref().sync_all())
+                        .map_err(failed)?;
+                }
+                return Ok((outcome, hasher.finish()));
+            }
+        }
+    }
+}
+
+fn report(args: &Convert, outcome: &Outcome, layer: &PieceLayer) {
+    if args.json {
+        let quantized = outcome.quantized.map(|quantized| {
+            json!({
+                "matrices": quantized.matrices,
+                "kept": quantized.kept,
+                "error_rms": quantized.error_rms,
+                "weight_rms": quantized.weight_rms,
+            })
+        });
+        println!(
+            "{}",
+            json!({
+                "output": args.output,
+                "length": outcome.file_len,
+                "root": layer.id.root,
+                "quantized": quantized,
+            })
+        );
+        return;
+    }
+    println!(
+        "{}: {} bytes, root {}",
+        args.output.display(),
+        outcome.file_len,
+        layer.id.root
+    );
+    if let Some(quantized) = outcome.quantized {
+        println!(
+            "{} matrices quantized, {} kept; error {:.3e} RMS on weights of {:.3e} RMS",
+            quantized.matrices, quantized.kept, quantized.error_rms, quantized.weight_rms
+        );
+    }
+}
+
+fn folder_name(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    whole
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn progress_bar(quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    let template = "{msg:<11} {bar:30} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left";
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn part_path(output: &Path) -> Result<PathBuf, Failure> {
+    let Some(name) = output.file_name() else {
+        return Err(Failure::Usage(format!(
+            "{} is not a file name",
+            output.display()
+        )));
+    };
+    let mut part = name.to_owned();
+    part.push(".part");
+    Ok(output.with_file_name(part))
+}
+
+fn refuse(error: ConvertError) -> Failure {
+    Failure::refused(&error, error.remedy())
+}

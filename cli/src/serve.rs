@@ -1,0 +1,115 @@
+//! The app, the models and the headers that a browser needs, on one port.
+
+mod headers;
+mod log;
+mod offers;
+mod throttle;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::services::{ServeDir, ServeFile};
+
+use crate::args::Serve;
+use crate::failure::Failure;
+use offers::Offers;
+
+pub fn serve(args: &Serve) -> Result<(), Failure> {
+    if !args.app.join("index.html").is_file() {
+        return Err(Failure::Usage(format!(
+            "{} has no index.html; build the app first (./run does) or name its folder with --app",
+            args.app.display()
+        )));
+    }
+    let offers = match &args.models {
+        Some(folder) => Offers::collect(folder)?,
+        None => Offers::none(),
+    };
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| Failure::Machine(e.to_string()))?;
+    runtime.block_on(listen(args, offers))
+}
+
+async fn listen(args: &Serve, offers: Offers) -> Result<(), Failure> {
+    let address = SocketAddr::new(args.host, args.port);
+    let listener = tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::Machine(format!("cannot listen on {address}: {error}")))?;
+    let bound = listener
+        .local_addr()
+        .map_err(|error| Failure::Machine(error.to_string()))?;
+    let models: Vec<&str> = offers
+        .catalogue
+        .models
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .collect();
+    println!("TinyRustLM is at http://{bound}");
+    println!(
+        "Models offered: {}",
+        if models.is_empty() {
+            "none".into()
+        } else {
+            models.join(", ")
+        }
+    );
+    println!("Open the address in a browser. Ctrl-C stops.");
+    let router = router(args, offers)?;
+    axum::serve(listener, router)
+        .with_graceful_shutdown(async {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+        .await
+        .map_err(|error| Failure::Machine(error.to_string()))
+}
+
+fn router(args: &Serve, offers: Offers) -> Result<Router, Failure> {
+    let isolated = !args.no_isolation_headers;
+    let mut router = Router::new()
+        .route("/models/{file}", get(model_file))
+        .with_state(Arc::new(offers))
+        .fallback_service(ServeDir::new(&args.app))
+        .layer(middleware::map_response(
+            move |response: Response| async move { headers::add(response, isolated) },
+        ));
+    if let Some(rate) = args.throttle {
+        router = router.layer(middleware::map_response(
+            move |response: Response| async move { throttle::slow(response, rate) },
+        ));
+    }
+    if let Some(path) = &args.log {
+        let log = Arc::new(log::Log::open(path)?);
+        router = router.layer(middleware::from_fn_with_state(log, log::record));
+    }
+    Ok(router)
+}
+
+/// The catalogue, a model, or a model's piece hashes; other files of the folder are not served.
+async fn model_file(
+    State(offers): State<Arc<Offers>>,
+    Path(file): Path<String>,
+    request: Request,
+) -> Response {
+    if file == "catalogue.json" {
+        let json = [(header::CONTENT_TYPE, "application/json")];
+        return (json, offers.json.clone()).into_response();
+    }
+    if let Some(pieces) = offers.pieces.get(&file) {
+        let bytes = [(header::CONTENT_TYPE, "application/octet-stream")];
+        return (bytes, pieces.clone()).into_response();
+    }
+    let Some(path) = offers.files.get(&file) else {
+        return (StatusCode::NOT_FOUND, "no such model").into_response();
+    };
+    match ServeFile::new(path).try_call(request).await {
+        Ok(response) => response.into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read").into_response(),
+    }
+}
