@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::{Result, XtaskError};
 use crate::places::Places;
-use crate::{dist, lanes, sizes, tidy};
+use crate::{dist, lanes, lint, sizes, tidy};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -13,6 +13,7 @@ cargo xtask COMMAND
   lanes [--suite] [--out DIR]  only the engine, once per row of the table of lanes;
                                --suite adds the kernel suite for the browser tests
   sizes [--out DIR]            what the files in DIR weigh
+  lint                         clippy for the code that only the browser compiles
   tidy                         the house rules";
 
 #[derive(Debug, PartialEq)]
@@ -20,6 +21,7 @@ enum Command {
     Dist { out: Option<PathBuf> },
     Lanes { suite: bool, out: Option<PathBuf> },
     Sizes { out: Option<PathBuf> },
+    Lint,
     Tidy,
     Help,
 }
@@ -38,6 +40,7 @@ pub fn run(words: &[String]) -> Result<()> {
             lanes::build(&places, &out).map(drop)
         }
         Command::Sizes { out } => sizes::print(&out.unwrap_or_else(|| places.dist())),
+        Command::Lint => lint::run(&places),
         Command::Tidy => tidy::check_and_print(&places.root),
         Command::Help => {
             println!("{HELP}");
@@ -54,7 +57,7 @@ fn parse(words: &[String]) -> Result<Command> {
     while let Some(word) = words.next() {
         match word {
             "--suite" if name == "lanes" => suite = true,
-            "--out" if name != "tidy" => {
+            "--out" if !["lint", "tidy"].contains(&name) => {
                 let folder = words.next().ok_or_else(|| usage("--out names no folder"))?;
                 out = Some(PathBuf::from(folder));
             }
@@ -65,6 +68,7 @@ fn parse(words: &[String]) -> Result<Command> {
         "dist" => Ok(Command::Dist { out }),
         "lanes" => Ok(Command::Lanes { suite, out }),
         "sizes" => Ok(Command::Sizes { out }),
+        "lint" => Ok(Command::Lint),
         "tidy" => Ok(Command::Tidy),
         "help" | "--help" | "-h" => Ok(Command::Help),
         _ => Err(usage(name)),
@@ -102,6 +106,7 @@ mod tests {
         );
         check("sizes", Some(Command::Sizes { out: None }));
         check("tidy", Some(Command::Tidy));
+        check("lint", Some(Command::Lint));
         check("tidy --out x", None);
         check("dist --suite", None);
         check("dist --out", None);

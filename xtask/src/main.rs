@@ -9,6 +9,7 @@ mod dist;
 mod error;
 mod inventory;
 mod lanes;
+mod lint;
 mod places;
 mod precache;
 mod sizes;

@@ -46,7 +46,6 @@ pub struct Module {
     pub name: String,
     /// From `#[path = "..."]`.
     pub path: Option<String>,
-    pub line: usize,
 }
 
 /// A struct, enum, union, trait or type alias.
@@ -148,7 +147,6 @@ impl Source {
                     within: within.to_vec(),
                     name: name.to_string(),
                     path: path_before(level, at),
-                    line: name.span().start().line,
                 });
                 None
             }
