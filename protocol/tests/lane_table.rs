@@ -1,0 +1,167 @@
+//! The table of lanes against itself and against `wasmparser`, and the JSON served beside lanes
+//! and models.
+
+use std::collections::BTreeSet;
+
+use format::{Digest, Root};
+use protocol::{
+    CATALOGUE_SCHEMA, Catalogue, CatalogueEntry, LANES, LaneArtifact, LaneId, LaneManifest,
+    MANIFEST_SCHEMA,
+};
+use wasmparser::{Validator, WasmFeatures};
+
+/// What a feature's name means to the validator.
+fn feature(name: &str) -> WasmFeatures {
+    match name {
+        "simd128" => WasmFeatures::SIMD,
+        "relaxed-simd" => WasmFeatures::RELAXED_SIMD,
+        "atomics" => WasmFeatures::THREADS,
+        "memory64" => WasmFeatures::MEMORY64,
+        "multimemory" => WasmFeatures::MULTI_MEMORY,
+        other => panic!("{other} is not in this test"),
+    }
+}
+
+fn validates(bytes: &[u8], features: WasmFeatures) -> bool {
+    Validator::new_with_features(features)
+        .validate_all(bytes)
+        .is_ok()
+}
+
+#[test]
+fn names_are_unique_and_the_same_everywhere() {
+    let names: BTreeSet<&str> = LANES.iter().map(|lane| lane.name).collect();
+    assert_eq!(names.len(), LANES.len());
+    for lane in LANES {
+        assert_eq!(lane.id.name(), lane.name);
+        assert_eq!(LaneId::from_name(lane.name), Some(lane.id));
+        assert_eq!(
+            serde_json::to_string(&lane.id).unwrap(),
+            format!("\"{}\"", lane.name)
+        );
+    }
+    assert_eq!(
+        LaneId::from_name(LaneId::Native.name()),
+        Some(LaneId::Native)
+    );
+    assert_eq!(LaneId::from_name("simd128"), None);
+}
+
+#[test]
+fn every_required_feature_is_compiled_in_and_probed() {
+    for lane in LANES {
+        let compiled: Vec<&str> = lane.target_features.split(',').collect();
+        for name in lane.required_features {
+            assert!(
+                compiled.contains(&format!("+{name}").as_str()),
+                "{} {name}",
+                lane.name
+            );
+            assert!(
+                lane.probes.iter().any(|probe| probe.name == *name),
+                "{} {name}",
+                lane.name
+            );
+        }
+        for name in lane.forbidden_features {
+            assert!(
+                !lane.required_features.contains(name),
+                "{} {name}",
+                lane.name
+            );
+            assert!(
+                !compiled.contains(&format!("+{name}").as_str()),
+                "{} {name}",
+                lane.name
+            );
+        }
+        // Everything beyond the MVP that is compiled in is either required or in every engine.
+        for name in compiled.iter().filter_map(|name| name.strip_prefix('+')) {
+            let known = lane.required_features.contains(&name) || name == "mutable-globals";
+            assert!(known, "{} {name}", lane.name);
+        }
+    }
+}
+
+#[test]
+fn each_lane_asks_for_more_than_the_next_and_the_last_for_nothing() {
+    for pair in LANES.windows(2) {
+        let (fast, slow) = (pair[0].required_features, pair[1].required_features);
+        assert!(slow.len() < fast.len() && slow.iter().all(|name| fast.contains(name)));
+    }
+    let last = LANES.last().unwrap();
+    assert!(last.required_features.is_empty() && last.probes.is_empty());
+}
+
+/// A probe validates with its feature, and with nothing less than its feature.
+#[test]
+fn probes_validate_exactly_where_their_feature_exists() {
+    for probe in LANES.iter().flat_map(|lane| lane.probes) {
+        let own = feature(probe.name);
+        assert!(
+            validates(probe.bytes, WasmFeatures::WASM1 | own),
+            "{}",
+            probe.name
+        );
+        let others = WasmFeatures::all().difference(own);
+        assert!(!validates(probe.bytes, others), "{}", probe.name);
+        assert!(probe.version > 0, "{}", probe.name);
+    }
+}
+
+#[test]
+fn manifest_json() {
+    let manifest = LaneManifest {
+        schema: MANIFEST_SCHEMA.into(),
+        runtime_semantics: 1,
+        abi_version: 1,
+        artifacts: vec![LaneArtifact {
+            id: LaneId::ScalarWasm32,
+            url: "scalar-wasm32.0000000000000000.wasm".into(),
+            sha256: Digest([0xab; 32]),
+            bytes: 7,
+            required_features: vec![],
+            forbidden_features: vec!["simd128".into()],
+        }],
+    };
+    let expected = format!(
+        "{{\"schema\":\"tinyrustlm.module-manifest.v1\",\"runtime_semantics\":1,\"abi_version\":1,\
+         \"artifacts\":[{{\"id\":\"scalar-wasm32\",\
+         \"url\":\"scalar-wasm32.0000000000000000.wasm\",\"sha256\":\"{}\",\"bytes\":7,\
+         \"required_features\":[],\"forbidden_features\":[\"simd128\"]}}]}}",
+        "ab".repeat(32)
+    );
+    assert_eq!(serde_json::to_string(&manifest).unwrap(), expected);
+    assert_eq!(
+        serde_json::from_str::<LaneManifest>(&expected).unwrap(),
+        manifest
+    );
+    let unknown = expected.replace("\"bytes\"", "\"octets\"");
+    assert!(serde_json::from_str::<LaneManifest>(&unknown).is_err());
+}
+
+#[test]
+fn catalogue_json() {
+    let catalogue = Catalogue {
+        schema: CATALOGUE_SCHEMA.into(),
+        models: vec![CatalogueEntry {
+            name: "Tiny".into(),
+            licence: None,
+            root: Root(Digest([1; 32])),
+            length: 300,
+            url: "tiny.slm".into(),
+            pieces_url: "tiny.slm.pieces".into(),
+        }],
+    };
+    let expected = format!(
+        "{{\"schema\":\"tinyrustlm.catalogue.v1\",\"models\":[{{\"name\":\"Tiny\",\
+         \"licence\":null,\"root\":\"{}\",\"length\":300,\"url\":\"tiny.slm\",\
+         \"pieces_url\":\"tiny.slm.pieces\"}}]}}",
+        "01".repeat(32)
+    );
+    assert_eq!(serde_json::to_string(&catalogue).unwrap(), expected);
+    assert_eq!(
+        serde_json::from_str::<Catalogue>(&expected).unwrap(),
+        catalogue
+    );
+}
