@@ -1,0 +1,99 @@
+//! The engine as the session sees it: one model at a time, one request at a time.
+//!
+//! Two implementors: `engine/native.rs` links the engine, `engine/module.rs` speaks the C ABI to a
+//! compiled lane. Both give the same bits.
+
+#[cfg(target_arch = "wasm32")]
+pub mod module;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;
+
+use format::Digest;
+use protocol::abi::{Counters, ErrorPlace, Opened, Options, Plan, Step};
+use protocol::{Sampling, Stage, TrResult};
+
+/// A failure of the engine with its place, as it crosses the C boundary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EngineError(pub ErrorPlace);
+
+impl EngineError {
+    /// A failure without tensor, layer or position.
+    pub fn new(code: TrResult, stage: Stage) -> EngineError {
+        EngineError(ErrorPlace {
+            code: code as i32,
+            stage: stage as u32,
+            item: u32::MAX,
+            ..ErrorPlace::default()
+        })
+    }
+
+    /// The code, or `InternalInvariant` if the number is no code of this build.
+    pub fn code(&self) -> TrResult {
+        TrResult::from_code(self.0.code).unwrap_or(TrResult::InternalInvariant)
+    }
+
+    pub fn stage(&self) -> Stage {
+        Stage::from_code(self.0.stage).unwrap_or(Stage::Start)
+    }
+}
+
+/// What to generate from.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub ids: &'a [u32],
+    /// Ids below this may be sampled: the tokenizer's size.
+    pub vocab: u32,
+    pub sampling: Sampling,
+    /// Sum of `protocol::abi::FLAG_...`.
+    pub flags: u32,
+}
+
+/// Calls in the order of a model's life. A call out of order is refused with `IllegalState`.
+pub trait Engine {
+    /// Where the model's bytes come from; the engine owns it while the model is open.
+    type File;
+
+    /// Runs the known-answer tests and gives how many passed.
+    fn self_test(&mut self) -> Result<u32, EngineError>;
+
+    /// The memory a model would take. Allocates nothing that stays.
+    fn plan(
+        &mut self,
+        header: &[u8],
+        file_len: u64,
+        options: &Options,
+    ) -> Result<Plan, EngineError>;
+
+    /// Allocates everything. A refused file is dropped, which closes it.
+    fn open(
+        &mut self,
+        header: &[u8],
+        file_len: u64,
+        options: &Options,
+        file: Self::File,
+    ) -> Result<Opened, EngineError>;
+
+    /// Reads file bytes `at..at + len` to where the engine keeps them and gives the hash of the
+    /// piece as it lies there.
+    fn load_piece(&mut self, at: u64, len: u32) -> Result<Digest, EngineError>;
+
+    /// Checks the loaded weights; from here on requests are legal.
+    fn ready(&mut self) -> Result<(), EngineError>;
+
+    fn begin(&mut self, request: &Request<'_>) -> Result<(), EngineError>;
+
+    /// One bounded unit of work.
+    fn step(&mut self) -> Result<Step, EngineError>;
+
+    /// Ends the request; committed positions stay.
+    fn stop(&mut self) -> Result<(), EngineError>;
+
+    /// SHA-256 of all logits since `begin`, if the request asked for it.
+    fn digest(&mut self) -> Result<Digest, EngineError>;
+
+    /// Which kernels really ran.
+    fn counters(&mut self) -> Counters;
+
+    /// Frees the model and gives its file back. Harmless when nothing is open.
+    fn close(&mut self) -> Option<Self::File>;
+}

@@ -1,0 +1,411 @@
+//! The engine behind the C ABI of a compiled lane.
+//!
+//! Structs cross as bytes through one staging block in the lane's memory; `protocol::abi` says
+//! what they mean. A view of that memory is made for one copy and dropped, because memory that
+//! grows leaves every earlier view empty.
+//!
+//! A trap leaves the lane's memory in an unknown state, so after one every call is refused.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use format::Digest;
+use js_sys::{Object, Reflect, Uint8Array, WebAssembly};
+use protocol::abi::{Counters, ErrorPlace, Opened, Options, Plan, SelfTest, Step};
+use protocol::{Stage, TrResult, abi};
+use wasm_bindgen::prelude::*;
+
+use super::{Engine, EngineError, Request};
+
+/// Room for the largest struct that goes in and the largest that comes out.
+const STAGING_BYTES: u32 = 256;
+const OUT_AT: u32 = 128;
+const _: () = assert!(abi::Request::BYTES <= OUT_AT as usize);
+const _: () = assert!(Plan::BYTES <= (STAGING_BYTES - OUT_AT) as usize);
+
+#[wasm_bindgen]
+extern "C" {
+    /// What a lane exports.
+    type Exports;
+
+    #[wasm_bindgen(method, getter)]
+    fn memory(this: &Exports) -> WebAssembly::Memory;
+    #[wasm_bindgen(method, catch)]
+    fn rt_abi(this: &Exports) -> Result<u32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_alloc(this: &Exports, len: u32) -> Result<u32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_free(this: &Exports, ptr: u32, len: u32) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_self_test(this: &Exports, out: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_plan(
+        this: &Exports,
+        header: u32,
+        header_len: u32,
+        file_len: u64,
+        options: u32,
+        out: u32,
+    ) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_open(
+        this: &Exports,
+        header: u32,
+        header_len: u32,
+        file_len: u64,
+        options: u32,
+        source: u32,
+        out: u32,
+    ) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_load(this: &Exports, handle: u64, at: u64, len: u32, out: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_ready(this: &Exports, handle: u64) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_begin(this: &Exports, handle: u64, request: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_step(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_stop(this: &Exports, handle: u64) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_digest(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_counters(this: &Exports, out: u32) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_error(this: &Exports, out: u32) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn rt_close(this: &Exports, handle: u64) -> Result<i32, JsValue>;
+}
+
+/// A file that can be read straight into a view of another module's memory.
+pub trait ReadIntoView {
+    /// Fills the whole view from byte `at` on; `false` if it could not.
+    fn read_into_view(&self, at: u64, view: &Uint8Array) -> bool;
+}
+
+/// What the lane's only import reaches.
+struct Host<F> {
+    /// The open model's file, under the number that the lane was given for it.
+    file: RefCell<Option<(u32, F)>>,
+    memory: RefCell<Option<WebAssembly::Memory>>,
+}
+
+/// The import object of a lane that is not instantiated yet.
+pub struct Imports<F> {
+    host: Rc<Host<F>>,
+    read: Closure<dyn FnMut(u32, u64, u32, u32) -> i32>,
+}
+
+pub struct ModuleEngine<F> {
+    exports: Exports,
+    host: Rc<Host<F>>,
+    /// Kept alive for as long as the lane may call it.
+    _read: Closure<dyn FnMut(u32, u64, u32, u32) -> i32>,
+    staging: u32,
+    handle: Option<u64>,
+    sources: u32,
+    trapped: Cell<bool>,
+}
+
+impl<F: ReadIntoView + 'static> Imports<F> {
+    pub fn new() -> Imports<F> {
+        let host = Rc::new(Host {
+            file: RefCell::new(None),
+            memory: RefCell::new(None),
+        });
+        let reached = Rc::clone(&host);
+        let read = Closure::new(move |source: u32, offset: u64, dst: u32, len: u32| {
+            reached.read(source, offset, dst, len)
+        });
+        Imports { host, read }
+    }
+
+    /// `{env: {host_read}}`.
+    pub fn object(&self) -> Result<Object, JsValue> {
+        let env = Object::new();
+        Reflect::set(&env, &"host_read".into(), self.read.as_ref())?;
+        let imports = Object::new();
+        Reflect::set(&imports, &"env".into(), &env)?;
+        Ok(imports)
+    }
+}
+
+impl<F: ReadIntoView> Host<F> {
+    /// The import: 0, or a code.
+    fn read(&self, source: u32, offset: u64, dst: u32, len: u32) -> i32 {
+        let file = self.file.borrow();
+        let memory = self.memory.borrow();
+        let (Some((number, file)), Some(memory)) = (file.as_ref(), memory.as_ref()) else {
+            return TrResult::InvalidHandle as i32;
+        };
+        if *number != source {
+            return TrResult::InvalidHandle as i32;
+        }
+        let view = Uint8Array::new_with_byte_offset_and_length(&memory.buffer(), dst, len);
+        if file.read_into_view(offset, &view) {
+            TrResult::Ok as i32
+        } else {
+            TrResult::HostRead as i32
+        }
+    }
+}
+
+impl<F: ReadIntoView + 'static> ModuleEngine<F> {
+    /// Takes an instance whose imports these are, if it has this build's ABI.
+    /// The error is the ABI number found, or `None` if the lane trapped or lacks an export.
+    pub fn new(
+        instance: &WebAssembly::Instance,
+        imports: Imports<F>,
+    ) -> Result<ModuleEngine<F>, Option<u32>> {
+        let exports: Exports = instance.exports().unchecked_into();
+        let found = exports.rt_abi().map_err(|_| None)?;
+        if found != abi::ABI_VERSION {
+            return Err(Some(found));
+        }
+        let memory = exports.memory();
+        if !memory.is_instance_of::<WebAssembly::Memory>() {
+            return Err(None);
+        }
+        imports.host.memory.replace(Some(memory));
+        let staging = exports.rt_alloc(STAGING_BYTES).map_err(|_| None)?;
+        if staging == 0 {
+            return Err(None);
+        }
+        Ok(ModuleEngine {
+            exports,
+            host: imports.host,
+            _read: imports.read,
+            staging,
+            handle: None,
+            sources: 0,
+            trapped: Cell::new(false),
+        })
+    }
+
+    /// The self-tests' full answer.
+    pub fn self_tests(&mut self) -> Result<SelfTest, EngineError> {
+        let out = self.out();
+        let code = self.exports.rt_self_test(out);
+        // A failed test gives a code, but the struct says which one it was.
+        match self.check(code, Stage::Start) {
+            Err(error) if error.code() != TrResult::SelfTestFailed => Err(error),
+            _ => Ok(SelfTest::from_bytes(&self.read(out))),
+        }
+    }
+
+    fn out(&self) -> u32 {
+        self.staging + OUT_AT
+    }
+
+    fn handle(&self, stage: Stage) -> Result<u64, EngineError> {
+        self.handle
+            .ok_or_else(|| EngineError::new(TrResult::IllegalState, stage))
+    }
+
+    /// A view that must not outlive the next call into the lane.
+    fn view(&self, ptr: u32, len: u32) -> Uint8Array {
+        Uint8Array::new_with_byte_offset_and_length(&self.exports.memory().buffer(), ptr, len)
+    }
+
+    fn write(&self, ptr: u32, bytes: &[u8]) {
+        self.view(ptr, bytes.len() as u32).copy_from(bytes);
+    }
+
+    fn read<const N: usize>(&self, ptr: u32) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.view(ptr, N as u32).copy_to(&mut bytes);
+        bytes
+    }
+
+    fn check(&self, code: Result<i32, JsValue>, stage: Stage) -> Result<(), EngineError> {
+        let code = self.trap(code, stage)?;
+        if code == TrResult::Ok as i32 {
+            return Ok(());
+        }
+        let out = self.staging;
+        let told = self.exports.rt_error(out);
+        self.trap(told, stage)?;
+        let place = ErrorPlace::from_bytes(&self.read(out));
+        Err(if place.code == code {
+            EngineError(place)
+        } else {
+            let code = TrResult::from_code(code).unwrap_or(TrResult::InternalInvariant);
+            EngineError::new(code, stage)
+        })
+    }
+
+    fn trap<T>(&self, called: Result<T, JsValue>, stage: Stage) -> Result<T, EngineError> {
+        if self.trapped.get() {
+            return Err(EngineError::new(TrResult::WorkerFailure, stage));
+        }
+        called.map_err(|_| {
+            self.trapped.set(true);
+            EngineError::new(TrResult::TrapRecoveredByHost, stage)
+        })
+    }
+
+    /// Runs `call` with the address of a copy of `bytes` in the lane's memory.
+    fn staged<T>(
+        &self,
+        bytes: &[u8],
+        stage: Stage,
+        call: impl FnOnce(u32) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let len = u32::try_from(bytes.len())
+            .map_err(|_| EngineError::new(TrResult::IntegerOverflow, stage))?;
+        let ptr = self.trap(self.exports.rt_alloc(len), stage)?;
+        if ptr == 0 {
+            return Err(EngineError::new(TrResult::OutOfMemory, stage));
+        }
+        self.write(ptr, bytes);
+        let called = call(ptr);
+        self.trap(self.exports.rt_free(ptr, len), stage)?;
+        called
+    }
+}
+
+impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
+    type File = F;
+
+    fn self_test(&mut self) -> Result<u32, EngineError> {
+        let result = self.self_tests()?;
+        if result.failed > 0 {
+            return Err(EngineError::new(TrResult::SelfTestFailed, Stage::Start));
+        }
+        Ok(result.tests)
+    }
+
+    fn plan(
+        &mut self,
+        header: &[u8],
+        file_len: u64,
+        options: &Options,
+    ) -> Result<Plan, EngineError> {
+        let out = self.out();
+        self.staged(header, Stage::Plan, |ptr| {
+            self.write(self.staging, &options.to_bytes());
+            let len = header.len() as u32;
+            let code = self.exports.rt_plan(ptr, len, file_len, self.staging, out);
+            self.check(code, Stage::Plan)?;
+            Ok(Plan::from_bytes(&self.read(out)))
+        })
+    }
+
+    fn open(
+        &mut self,
+        header: &[u8],
+        file_len: u64,
+        options: &Options,
+        file: F,
+    ) -> Result<Opened, EngineError> {
+        if self.handle.is_some() {
+            return Err(EngineError::new(TrResult::IllegalState, Stage::Allocate));
+        }
+        self.sources = self.sources.wrapping_add(1);
+        let source = self.sources;
+        self.host.file.replace(Some((source, file)));
+        let out = self.out();
+        let opened = self.staged(header, Stage::Allocate, |ptr| {
+            self.write(self.staging, &options.to_bytes());
+            let len = header.len() as u32;
+            let code = self
+                .exports
+                .rt_open(ptr, len, file_len, self.staging, source, out);
+            self.check(code, Stage::Allocate)?;
+            Ok(Opened::from_bytes(&self.read(out)))
+        });
+        match opened {
+            Ok(opened) => {
+                self.handle = Some(opened.handle);
+                Ok(opened)
+            }
+            Err(error) => {
+                self.host.file.replace(None);
+                Err(error)
+            }
+        }
+    }
+
+    fn load_piece(&mut self, at: u64, len: u32) -> Result<Digest, EngineError> {
+        let handle = self.handle(Stage::Load)?;
+        let out = self.out();
+        let code = self.exports.rt_load(handle, at, len, out);
+        self.check(code, Stage::Load)?;
+        Ok(Digest(self.read(out)))
+    }
+
+    fn ready(&mut self) -> Result<(), EngineError> {
+        let handle = self.handle(Stage::Load)?;
+        self.check(self.exports.rt_ready(handle), Stage::Load)
+    }
+
+    fn begin(&mut self, request: &Request<'_>) -> Result<(), EngineError> {
+        let handle = self.handle(Stage::Prefill)?;
+        let ids: Vec<u8> = request.ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        self.staged(&ids, Stage::Prefill, |ptr| {
+            self.write(self.staging, &request_at(request, ptr).to_bytes());
+            let code = self.exports.rt_begin(handle, self.staging);
+            self.check(code, Stage::Prefill)
+        })
+    }
+
+    fn step(&mut self) -> Result<Step, EngineError> {
+        let handle = self.handle(Stage::Decode)?;
+        let out = self.out();
+        let code = self.exports.rt_step(handle, out);
+        self.check(code, Stage::Decode)?;
+        Ok(Step::from_bytes(&self.read(out)))
+    }
+
+    fn stop(&mut self) -> Result<(), EngineError> {
+        let handle = self.handle(Stage::Decode)?;
+        self.check(self.exports.rt_stop(handle), Stage::Decode)
+    }
+
+    fn digest(&mut self) -> Result<Digest, EngineError> {
+        let handle = self.handle(Stage::Decode)?;
+        let out = self.out();
+        let code = self.exports.rt_digest(handle, out);
+        self.check(code, Stage::Decode)?;
+        Ok(Digest(self.read(out)))
+    }
+
+    fn counters(&mut self) -> Counters {
+        let out = self.out();
+        match self.trap(self.exports.rt_counters(out), Stage::Start) {
+            Ok(()) => Counters::from_bytes(&self.read(out)),
+            Err(_) => Counters::default(),
+        }
+    }
+
+    fn close(&mut self) -> Option<F> {
+        if let Some(handle) = self.handle.take() {
+            // A refused close leaves nothing that could be done about it: the file is taken back
+            // either way, and a trap is remembered by `check`.
+            self.check(self.exports.rt_close(handle), Stage::Start).ok();
+        }
+        self.host.file.take().map(|(_, file)| file)
+    }
+}
+
+/// The request as the lane reads it, with its ids at `ptr`.
+fn request_at(request: &Request<'_>, ptr: u32) -> abi::Request {
+    let sampling = &request.sampling;
+    abi::Request {
+        seed: sampling.seed,
+        stream: 0,
+        ids: ptr,
+        ids_len: request.ids.len() as u32,
+        max_new: sampling.max_new,
+        flags: request.flags,
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        min_p: sampling.min_p,
+        top_k: sampling.top_k,
+        repetition_penalty: sampling.repetition_penalty,
+        presence_penalty: sampling.presence_penalty,
+        frequency_penalty: sampling.frequency_penalty,
+        vocab: request.vocab,
+        ..abi::Request::default()
+    }
+}

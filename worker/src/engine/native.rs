@@ -1,0 +1,184 @@
+//! The engine linked into the same program: for the command line and for tests.
+
+use format::{Digest, Header};
+use protocol::abi::{
+    self, Counters, FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, FLAG_MASK_MALFORMED, Opened, Plan,
+    Step,
+};
+use protocol::{Stage, TrResult};
+use runtime::sampler::{Malformed, Settings};
+use runtime::{Model, Options, RuntimeError, Source, kernels};
+use store::Disk;
+
+use super::{Engine, EngineError, Request};
+
+/// What a browser's lane could hold; natively only a guard against absurd plans.
+pub const LIMIT_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+
+pub struct NativeEngine<D> {
+    open: Option<(Model, D)>,
+    limit: u64,
+}
+
+impl<D> NativeEngine<D> {
+    /// `limit` is the most memory, in bytes, that a model may take.
+    pub fn new(limit: u64) -> NativeEngine<D> {
+        NativeEngine { open: None, limit }
+    }
+
+    fn model(&mut self, stage: Stage) -> Result<&mut Model, EngineError> {
+        match &mut self.open {
+            Some((model, _)) => Ok(model),
+            None => Err(EngineError::new(TrResult::IllegalState, stage)),
+        }
+    }
+}
+
+impl<D> Default for NativeEngine<D> {
+    fn default() -> NativeEngine<D> {
+        NativeEngine::new(LIMIT_BYTES)
+    }
+}
+
+impl From<RuntimeError> for EngineError {
+    fn from(error: RuntimeError) -> EngineError {
+        EngineError(error.0)
+    }
+}
+
+/// A stored file as the engine reads it.
+struct DiskSource<'d, D>(&'d D);
+
+impl<D: Disk> Source for DiskSource<'_, D> {
+    fn read_at(&mut self, at: u64, into: &mut [u8]) -> Result<(), RuntimeError> {
+        self.0.read_at(at, into).map_err(|_| {
+            let mut error = RuntimeError::new(TrResult::HostRead, Stage::Load);
+            error.0.at = at;
+            error
+        })
+    }
+}
+
+impl<D: Disk> Engine for NativeEngine<D> {
+    type File = D;
+
+    fn self_test(&mut self) -> Result<u32, EngineError> {
+        let result = runtime::self_test();
+        match result.failed {
+            0 => Ok(result.tests),
+            _ => Err(EngineError::new(TrResult::SelfTestFailed, Stage::Start)),
+        }
+    }
+
+    fn plan(
+        &mut self,
+        header: &[u8],
+        file_len: u64,
+        options: &abi::Options,
+    ) -> Result<Plan, EngineError> {
+        let header = parse(header, file_len, Stage::Plan)?;
+        Ok(runtime::plan(
+            &header,
+            &Options::try_from(options)?,
+            self.limit,
+        )?)
+    }
+
+    fn open(
+        &mut self,
+        header: &[u8],
+        file_len: u64,
+        options: &abi::Options,
+        file: D,
+    ) -> Result<Opened, EngineError> {
+        if self.open.is_some() {
+            return Err(EngineError::new(TrResult::IllegalState, Stage::Allocate));
+        }
+        let header = parse(header, file_len, Stage::Allocate)?;
+        let model = Model::open(header, Options::try_from(options)?, self.limit)?;
+        let first = model.first();
+        self.open = Some((model, file));
+        Ok(Opened {
+            handle: 1,
+            first,
+            len: file_len - first,
+        })
+    }
+
+    fn load_piece(&mut self, at: u64, len: u32) -> Result<Digest, EngineError> {
+        match &mut self.open {
+            Some((model, file)) => Ok(model.load(&mut DiskSource(file), at, len)?),
+            None => Err(EngineError::new(TrResult::IllegalState, Stage::Load)),
+        }
+    }
+
+    fn ready(&mut self) -> Result<(), EngineError> {
+        Ok(self.model(Stage::Load)?.ready()?)
+    }
+
+    fn begin(&mut self, request: &Request<'_>) -> Result<(), EngineError> {
+        let asked = |flag: u32| request.flags & flag != 0;
+        let sampling = &request.sampling;
+        let settings = Settings {
+            temperature: sampling.temperature,
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            repetition_penalty: sampling.repetition_penalty,
+            presence_penalty: sampling.presence_penalty,
+            frequency_penalty: sampling.frequency_penalty,
+            seed: sampling.seed,
+            stream: 0,
+            vocab: request.vocab,
+            malformed: match asked(FLAG_MASK_MALFORMED) {
+                true => Malformed::Mask,
+                false => Malformed::Refuse,
+            },
+        };
+        let request = runtime::Request {
+            ids: request.ids,
+            max_new: sampling.max_new,
+            sampling: settings,
+            ignore_eos: asked(FLAG_IGNORE_EOS),
+            digest: asked(FLAG_DIGEST),
+            cold: asked(FLAG_COLD),
+            argmax: false,
+        };
+        Ok(self.model(Stage::Prefill)?.begin(request)?)
+    }
+
+    fn step(&mut self) -> Result<Step, EngineError> {
+        Ok(self.model(Stage::Decode)?.step()?)
+    }
+
+    fn stop(&mut self) -> Result<(), EngineError> {
+        self.model(Stage::Decode)?.stop();
+        Ok(())
+    }
+
+    fn digest(&mut self) -> Result<Digest, EngineError> {
+        Ok(self.model(Stage::Decode)?.digest())
+    }
+
+    fn counters(&mut self) -> Counters {
+        let calls = kernels::calls();
+        let malformed = self
+            .open
+            .as_ref()
+            .map(|(model, _)| model.malformed_logits());
+        Counters {
+            scalar_calls: calls.scalar,
+            simd_calls: calls.simd,
+            malformed_logits: malformed.unwrap_or(0),
+        }
+    }
+
+    fn close(&mut self) -> Option<D> {
+        self.open.take().map(|(_, file)| file)
+    }
+}
+
+/// The session has parsed the same bytes before, so this refuses nothing in practice.
+fn parse(bytes: &[u8], file_len: u64, stage: Stage) -> Result<Header, EngineError> {
+    Header::parse(bytes, file_len).map_err(|_| EngineError::new(TrResult::InvalidModel, stage))
+}

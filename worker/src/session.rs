@@ -1,0 +1,270 @@
+//! One conversation of a page with its models, without any input or output of its own.
+//!
+//! `handle` one input, then `poll` until nothing comes; time is an argument. The shell does what
+//! the outputs ask and hands the results back as inputs, in any order. Long work is cut into
+//! pieces: after each the session asks to be woken, so that a command is seen in between.
+//!
+//! Reading order: `desk` (what all parts share), `shelf` and `scanning` (what is stored),
+//! `imports` (how models arrive), `lifecycle` and `loading` (the one model in the engine),
+//! `requests` (what is asked of it).
+
+mod commands;
+mod desk;
+mod imports;
+mod lifecycle;
+mod loading;
+mod meter;
+mod records;
+mod requests;
+mod scanning;
+mod shelf;
+mod tail;
+
+use std::collections::VecDeque;
+
+use protocol::{Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
+use store::{Disk, Entry, Estimate, StoreError};
+
+use crate::engine::Engine;
+use crate::source::{Source, SourceFault};
+use desk::{Desk, Owner};
+use imports::Imports;
+use loading::Seat;
+use requests::Requests;
+use scanning::Scan;
+use shelf::Shelf;
+
+pub use imports::{IMPORTS_MAX, RUN_BYTES_MAX, RUNS_MAX};
+pub use records::RECORDS_MAX;
+pub use requests::REQUESTS_MAX;
+
+/// Commands kept while the worker starts. A page sends a handful; more is a fault.
+pub const COMMANDS_MAX: usize = 16;
+
+/// Number of a file operation under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u32);
+
+/// Directory operations; in a browser they answer later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileOp {
+    List,
+    /// The browser's figures of used and free storage.
+    Estimate,
+    Open(String),
+    Create(String),
+    Rename {
+        from: String,
+        to: String,
+    },
+    Remove(String),
+}
+
+/// What a [`FileOp`] gives.
+pub enum FileAnswer<D> {
+    Listed(Vec<Entry>),
+    Estimate(Estimate),
+    /// Of `Open` and `Create`.
+    Opened(D),
+    /// Of `Rename` and `Remove`.
+    Done,
+}
+
+/// A started engine and what it runs on.
+pub struct Start<E> {
+    pub engine: E,
+    pub lane: LaneReport,
+    /// Every faster lane that was refused.
+    pub downgrades: Vec<ErrorReport>,
+    pub storage: StorageKind,
+}
+
+pub enum Input<D, E> {
+    /// The worker can work; also after [`Output::EngineLost`].
+    Started(Start<E>),
+    /// No engine can be had.
+    NotStarted {
+        error: ErrorReport,
+        downgrades: Vec<ErrorReport>,
+    },
+    Command {
+        command: Command,
+        /// Number of the file that came with it.
+        attached: Option<u32>,
+    },
+    /// Exactly the bytes that were asked for at `at`.
+    Bytes {
+        source: Source,
+        at: u64,
+        bytes: Vec<u8>,
+    },
+    SourceFailed {
+        source: Source,
+        at: u64,
+        fault: SourceFault,
+    },
+    Files {
+        ticket: Ticket,
+        answer: Result<FileAnswer<D>, StoreError>,
+    },
+    Wake,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Output {
+    Event(Event),
+    /// From now on this source stands for this address, relative to the catalogue. `length` is
+    /// that of the whole file in bytes, where it is known.
+    Address {
+        source: Source,
+        url: String,
+        length: Option<u64>,
+    },
+    NeedBytes {
+        source: Source,
+        at: u64,
+        len: u32,
+    },
+    /// Everything that the source has, if it is at most so many bytes.
+    NeedWhole {
+        source: Source,
+        most: u32,
+    },
+    /// Nothing more is wanted of this source; what is under way may be given up.
+    CancelSource(Source),
+    Files {
+        ticket: Ticket,
+        op: FileOp,
+    },
+    /// Give [`Input::Wake`] soon, after whatever else is waiting.
+    Wake,
+    /// The engine trapped: make another one.
+    EngineLost,
+}
+
+pub struct Session<D: Disk, E: Engine<File = D>> {
+    desk: Desk,
+    station: Station<E>,
+    /// Commands that came before the session could take them.
+    early: VecDeque<(Command, Option<u32>)>,
+    shelf: Shelf,
+    scan: Scan,
+    imports: Imports<D>,
+    seat: Seat<D>,
+    requests: Requests,
+    /// Where the catalogue is being fetched from.
+    catalogue: Option<Source>,
+    /// Files to be removed, one after another.
+    removals: scanning::Removals,
+}
+
+/// Whether there is an engine.
+enum Station<E> {
+    Starting,
+    Ready(Start<E>),
+    /// It trapped; another one is being made.
+    Lost(LaneReport, StorageKind),
+    /// There will be none.
+    Failed(ErrorReport),
+}
+
+impl<D: Disk, E: Engine<File = D>> Default for Session<D, E> {
+    fn default() -> Self {
+        Session::new()
+    }
+}
+
+impl<D: Disk, E: Engine<File = D>> Session<D, E> {
+    /// A session that waits for [`Input::Started`].
+    pub fn new() -> Session<D, E> {
+        Session {
+            desk: Desk::default(),
+            station: Station::Starting,
+            early: VecDeque::new(),
+            shelf: Shelf::default(),
+            scan: Scan::default(),
+            imports: Imports::default(),
+            seat: Seat::default(),
+            requests: Requests::default(),
+            catalogue: None,
+            removals: scanning::Removals::default(),
+        }
+    }
+
+    /// Takes one input. `now_ms` is milliseconds of a clock that never goes back.
+    pub fn handle(&mut self, now_ms: u64, input: Input<D, E>) {
+        self.desk.now_ms = now_ms;
+        match input {
+            Input::Started(start) => self.on_started(start),
+            Input::NotStarted { error, downgrades } => self.on_not_started(error, downgrades),
+            Input::Command { command, attached } => self.on_command(command, attached),
+            Input::Bytes { source, at, bytes } => self.on_bytes(source, at, Ok(bytes)),
+            Input::SourceFailed { source, at, fault } => self.on_bytes(source, at, Err(fault)),
+            Input::Files { ticket, answer } => self.on_files(ticket, answer),
+            Input::Wake => self.on_wake(),
+        }
+    }
+
+    /// The next thing to do; drain until `None` after every input.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.desk.poll()
+    }
+
+    fn on_started(&mut self, start: Start<E>) {
+        let first = matches!(self.station, Station::Starting);
+        for error in &start.downgrades {
+            self.desk.records.push(error.clone());
+        }
+        self.desk.event(Event::Ready {
+            lane: start.lane.clone(),
+            downgrades: start.downgrades.clone(),
+            storage: start.storage,
+        });
+        self.station = Station::Ready(start);
+        if first {
+            self.start_scan();
+        } else {
+            self.seat.revive();
+            self.desk.wake();
+        }
+    }
+
+    fn on_not_started(&mut self, error: ErrorReport, downgrades: Vec<ErrorReport>) {
+        for downgrade in downgrades {
+            self.desk.records.push(downgrade);
+        }
+        self.desk.fail(Subject::Start, error.clone());
+        self.station = Station::Failed(error);
+        for (command, attached) in std::mem::take(&mut self.early) {
+            self.on_command(command, attached);
+        }
+    }
+
+    fn on_bytes(&mut self, source: Source, at: u64, bytes: Result<Vec<u8>, SourceFault>) {
+        if self.catalogue == Some(source) {
+            self.on_catalogue(bytes);
+        } else {
+            self.on_import_bytes(source, at, bytes);
+        }
+    }
+
+    fn on_files(&mut self, ticket: Ticket, answer: Result<FileAnswer<D>, StoreError>) {
+        let Some((owner, op)) = self.desk.answered(ticket, &answer) else {
+            return;
+        };
+        match owner {
+            Owner::Shelf => self.on_scan_answer(op, answer),
+            Owner::Delete => self.on_removed(&op, answer),
+            Owner::Load => self.on_load_answer(answer),
+            Owner::Import(import) => self.on_import_answer(import, answer),
+        }
+    }
+
+    /// One unit of everything that is under way.
+    fn on_wake(&mut self) {
+        self.desk.woken();
+        self.on_import_wake();
+        self.on_load_wake();
+        self.on_request_wake();
+    }
+}

@@ -1,0 +1,138 @@
+//! What every part of the session shares: the time of the present input, the outgoing queue, the
+//! numbers of what is under way, and the failure records.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use protocol::{ErrorReport, Event, ImportId, Subject};
+use store::StoreError;
+
+use super::records::Records;
+use super::{FileAnswer, FileOp, Output, Ticket};
+use crate::source::Source;
+
+/// Who waits for the answer to a file operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Shelf,
+    Delete,
+    Load,
+    Import(ImportId),
+}
+
+#[derive(Default)]
+pub struct Desk {
+    pub now_ms: u64,
+    pub records: Records,
+    /// Names in the directory, as far as the answers tell. The origin has one owner, so nobody
+    /// else changes them.
+    pub names: BTreeSet<String>,
+    out: VecDeque<Output>,
+    under_way: BTreeMap<Ticket, (Owner, FileOp)>,
+    tickets: u32,
+    addresses: u32,
+    wake_asked: bool,
+}
+
+impl Desk {
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    pub fn event(&mut self, event: Event) {
+        self.out.push_back(Output::Event(event));
+    }
+
+    /// Tells a failure, once, and keeps it for diagnostics.
+    pub fn fail(&mut self, subject: Subject, error: ErrorReport) {
+        self.records.push(error.clone());
+        self.event(Event::Failed { subject, error });
+    }
+
+    /// Asks to be called again soon. Asking twice is asking once.
+    pub fn wake(&mut self) {
+        if !self.wake_asked {
+            self.wake_asked = true;
+            self.out.push_back(Output::Wake);
+        }
+    }
+
+    pub fn woken(&mut self) {
+        self.wake_asked = false;
+    }
+
+    /// A number for an address relative to the catalogue.
+    pub fn address(&mut self, url: &str, length: Option<u64>) -> Source {
+        self.addresses = self.addresses.wrapping_add(1);
+        let source = Source::Address(self.addresses);
+        self.out.push_back(Output::Address {
+            source,
+            url: url.to_owned(),
+            length,
+        });
+        source
+    }
+
+    pub fn need(&mut self, source: Source, at: u64, len: u32) {
+        self.out.push_back(Output::NeedBytes { source, at, len });
+    }
+
+    pub fn need_whole(&mut self, source: Source, most: u32) {
+        self.out.push_back(Output::NeedWhole { source, most });
+    }
+
+    pub fn cancel_source(&mut self, source: Source) {
+        self.out.push_back(Output::CancelSource(source));
+    }
+
+    pub fn engine_lost(&mut self) {
+        self.out.push_back(Output::EngineLost);
+    }
+
+    pub fn files(&mut self, owner: Owner, op: FileOp) {
+        self.tickets = self.tickets.wrapping_add(1);
+        let ticket = Ticket(self.tickets);
+        self.under_way.insert(ticket, (owner, op.clone()));
+        self.out.push_back(Output::Files { ticket, op });
+    }
+
+    /// The operation that opens a file, made if it is not there.
+    pub fn open_or_create(&mut self, owner: Owner, name: String) {
+        let op = match self.names.contains(&name) {
+            true => FileOp::Open(name),
+            false => FileOp::Create(name),
+        };
+        self.files(owner, op);
+    }
+
+    /// Who waits for this answer. Keeps the names in step with the directory.
+    pub fn answered<D>(
+        &mut self,
+        ticket: Ticket,
+        answer: &Result<FileAnswer<D>, StoreError>,
+    ) -> Option<(Owner, FileOp)> {
+        let (owner, op) = self.under_way.remove(&ticket)?;
+        match (&op, answer) {
+            (FileOp::List, Ok(FileAnswer::Listed(entries))) => {
+                self.names = entries.iter().map(|entry| entry.name.clone()).collect();
+            }
+            (FileOp::Create(name), Ok(_)) => {
+                self.names.insert(name.clone());
+            }
+            (FileOp::Create(name), Err(StoreError::Exists { .. })) => {
+                self.names.insert(name.clone());
+            }
+            (FileOp::Rename { from, to }, Ok(_)) => {
+                self.names.remove(from);
+                self.names.insert(to.clone());
+            }
+            (FileOp::Remove(name), Ok(_) | Err(StoreError::NotFound { .. })) => {
+                self.names.remove(name);
+            }
+            (FileOp::Open(name), Err(StoreError::NotFound { .. })) => {
+                self.names.remove(name);
+            }
+            _ => {}
+        }
+        Some((owner, op))
+    }
+}

@@ -1,0 +1,219 @@
+//! The end of an import: the last file operations, then the last event.
+
+use std::collections::VecDeque;
+
+use format::Root;
+use protocol::{ErrorReport, Event, ModelSummary, Subject};
+use store::{Disk, StoreError, names};
+
+use super::convert_in::Sink;
+use super::{After, Bench, End, Job, Stage};
+use crate::engine::Engine;
+use crate::session::desk::Desk;
+use crate::session::shelf::{Shelf, files_of};
+use crate::session::{FileAnswer, FileOp, Session};
+use crate::words;
+use protocol::Stage as Place;
+
+pub struct Closing {
+    /// In order; the first is under way.
+    ops: VecDeque<FileOp>,
+    outcome: Outcome,
+}
+
+pub enum Outcome {
+    Imported {
+        model: ModelSummary,
+        already_here: bool,
+    },
+    Cancelled,
+    Failed(ErrorReport),
+}
+
+impl Closing {
+    pub fn new(ops: Vec<FileOp>, outcome: Outcome) -> Closing {
+        Closing {
+            ops: ops.into(),
+            outcome,
+        }
+    }
+
+    /// A complete import's files get their last names.
+    pub fn complete(root: Root, outcome: Outcome) -> Closing {
+        let rename = FileOp::Rename {
+            from: names::part(root),
+            to: names::done(root),
+        };
+        Closing::new(vec![rename, FileOp::Remove(names::have(root))], outcome)
+    }
+
+    pub fn remove(names: Vec<String>, outcome: Outcome) -> Closing {
+        Closing::new(names.into_iter().map(FileOp::Remove).collect(), outcome)
+    }
+}
+
+impl<D: Disk> Job<D> {
+    /// Starts the last operations, of which there is at least one.
+    pub(super) fn close<E: Engine<File = D>>(
+        &mut self,
+        closing: Closing,
+        bench: &mut Bench<'_, E>,
+    ) -> Stage<D> {
+        if let Some(op) = closing.ops.front() {
+            bench.desk.files(self.owner(), op.clone());
+        }
+        Stage::Closing(Box::new(closing))
+    }
+
+    /// `None` when the last event is out.
+    pub(super) fn on_closing<E: Engine<File = D>>(
+        &mut self,
+        mut closing: Box<Closing>,
+        answer: Result<FileAnswer<D>, StoreError>,
+        bench: &mut Bench<'_, E>,
+    ) -> Option<Box<Closing>> {
+        let op = closing.ops.pop_front();
+        if let Err(error) = answer {
+            let report = words::store_error(&error, Place::Store);
+            match op {
+                // Without its name the model does not exist.
+                Some(FileOp::Rename { .. }) => {
+                    closing.ops.clear();
+                    closing.outcome = Outcome::Failed(report);
+                }
+                // A file that stays is a stray, which the next start removes.
+                _ if matches!(error, StoreError::NotFound { .. }) => {}
+                _ => bench.desk.records.push(report),
+            }
+        }
+        match closing.ops.front() {
+            Some(op) => {
+                bench.desk.files(self.owner(), op.clone());
+                Some(closing)
+            }
+            None => {
+                self.tell_outcome(closing.outcome, bench.desk, bench.shelf);
+                None
+            }
+        }
+    }
+
+    fn tell_outcome(&self, outcome: Outcome, desk: &mut Desk, shelf: &mut Shelf) {
+        let import = self.import;
+        match outcome {
+            Outcome::Imported {
+                model,
+                already_here,
+            } => {
+                shelf.put_sound(model.clone());
+                desk.event(Event::Imported {
+                    import,
+                    model,
+                    already_here,
+                });
+            }
+            Outcome::Cancelled => desk.event(Event::ImportCancelled { import }),
+            Outcome::Failed(error) => desk.fail(Subject::Import(import), error),
+        }
+    }
+}
+
+impl<D: Disk, E: Engine<File = D>> Session<D, E> {
+    /// Ends an import that cannot go on.
+    pub(super) fn end_import(&mut self, mut job: Job<D>, end: End) {
+        let (outcome, after) = match end {
+            End::AlreadyHere(model) => {
+                let already_here = true;
+                let outcome = Outcome::Imported {
+                    model,
+                    already_here,
+                };
+                (outcome, After::Keep)
+            }
+            End::Refused(error) => (Outcome::Failed(error), After::Keep),
+        };
+        let names = self.leave(&mut job, after);
+        self.close_import(job, Closing::remove(names, outcome));
+    }
+
+    /// Ends an import that the page gave up.
+    pub(super) fn stop_import(&mut self, mut job: Job<D>, after: After) {
+        let names = self.leave(&mut job, after);
+        self.close_import(job, Closing::remove(names, Outcome::Cancelled));
+    }
+
+    /// Closes what is open and tells which files have to go.
+    fn leave(&mut self, job: &mut Job<D>, after: After) -> Vec<String> {
+        let stage = std::mem::replace(&mut job.stage, Stage::Waiting);
+        let receive = match stage {
+            Stage::Receive(receive) => receive,
+            Stage::Recheck(recheck) => recheck.receive,
+            Stage::Convert(convert) => {
+                return match &convert.sink {
+                    Sink::Layer { layer, .. } => {
+                        let layer = names::pieces(layer.id.root);
+                        convert
+                            .sink
+                            .name()
+                            .cloned()
+                            .into_iter()
+                            .chain([layer])
+                            .collect()
+                    }
+                    sink => sink.name().cloned().into_iter().collect(),
+                };
+            }
+            Stage::Opening(opening) if opening.is_fresh || after == After::Discard => {
+                return self.forget(opening.layer.id.root);
+            }
+            Stage::Head(_) | Stage::Part(_) | Stage::Layer(_) if after == After::Discard => {
+                return job.root.map_or(Vec::new(), |root| self.forget(root));
+            }
+            _ => return Vec::new(),
+        };
+        let id = receive.import.id();
+        let summary = receive.sound.summary(id, 0);
+        // What the last record names stays, whatever this says.
+        let kept = receive.import.suspend(self.desk.now_ms);
+        if after == After::Discard {
+            return self.forget(id.root);
+        }
+        match kept {
+            Ok(progress) => self.shelf.put(ModelSummary {
+                partial: Some(progress.bytes),
+                ..summary
+            }),
+            Err(error) => {
+                let report = words::store_error(&error, Place::Store);
+                self.desk.records.push(report);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Takes an unfinished model off the shelf; its files are to be removed.
+    fn forget(&mut self, root: Root) -> Vec<String> {
+        self.shelf.take(root);
+        let files = files_of(root).into_iter();
+        files
+            .filter(|name| self.desk.names.contains(name))
+            .collect()
+    }
+
+    fn close_import(&mut self, mut job: Job<D>, closing: Closing) {
+        self.drop_sources(&job);
+        job.sources.clear();
+        match closing.ops.front() {
+            Some(op) => {
+                self.desk.files(job.owner(), op.clone());
+                job.cancelled = None;
+                job.stage = Stage::Closing(Box::new(closing));
+                self.imports.active = Some(job);
+            }
+            None => {
+                job.tell_outcome(closing.outcome, &mut self.desk, &mut self.shelf);
+                self.next_import();
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! From a waiting request to a running one.
+
+use prompt::{ChatMessage, Generation};
+use protocol::abi::{
+    FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, KV_F16, MODE_INT8_V1, MODE_STRICT_F32_V1, Options,
+    Plan,
+};
+use protocol::{ErrorReport, Message, Mode, Sampling};
+use store::Disk;
+
+use super::run::{Kind, Running};
+use super::{Ask, Session, Work};
+use crate::engine::{Engine, Request};
+use crate::session::lifecycle::State;
+use crate::session::loading::{Model, default_options, no_model};
+use crate::words;
+
+/// What the engine has to be like for a request.
+enum Fit {
+    /// As it is.
+    Same,
+    Other(Options, Plan),
+}
+
+/// A request as the engine takes it.
+struct Prepared {
+    ids: Vec<u32>,
+    vocab: u32,
+    sampling: Sampling,
+    flags: u32,
+    kind: Kind,
+}
+
+impl<D: Disk, E: Engine<File = D>> Session<D, E> {
+    /// Begins the first waiting request, or first gives it the engine that it asks for.
+    pub(super) fn begin_next(&mut self) {
+        let Some(ask) = self.requests.waiting.pop_front() else {
+            return;
+        };
+        match self.fit_for(&ask) {
+            Ok(Fit::Same) => self.begin(ask),
+            Ok(Fit::Other(options, plan)) => {
+                self.requests.waiting.push_front(ask);
+                self.reopen(&options, plan);
+            }
+            Err(error) => self.fail_request(ask.request, error),
+        }
+    }
+
+    fn fit_for(&mut self, ask: &Ask) -> Result<Fit, ErrorReport> {
+        let model = self.seat.model.as_ref().ok_or_else(no_model)?;
+        let context = model.plan.context;
+        let options = match &ask.work {
+            Work::Chat { .. } => default_options(context),
+            Work::Measure(measure) => Options {
+                mode: match measure.mode {
+                    Mode::StrictF32V1 => MODE_STRICT_F32_V1,
+                    Mode::Int8V1 => MODE_INT8_V1,
+                },
+                kv_format: KV_F16,
+                context,
+                prefill_tile: measure.prefill_tile,
+            },
+        };
+        let plan = self.plan_again(&options)?;
+        let model = self.seat.model.as_ref().ok_or_else(no_model)?;
+        Ok(match model.is_open_with(options.mode, &plan) {
+            true => Fit::Same,
+            false => Fit::Other(options, plan),
+        })
+    }
+
+    fn begin(&mut self, ask: Ask) {
+        let request = ask.request;
+        let begun = self.prepare(ask.work).and_then(|prepared| {
+            let Prepared {
+                ids,
+                vocab,
+                sampling,
+                flags,
+                kind,
+            } = prepared;
+            let asked = Request {
+                ids: &ids,
+                vocab,
+                sampling,
+                flags,
+            };
+            self.call(|engine| engine.begin(&asked))
+                .map_err(|error| words::engine_error(&error, None))?;
+            self.seat.advance(State::Prefilled)?;
+            Ok(Running::new(request, kind, self.desk.now_ms))
+        });
+        match begun {
+            Ok(running) => {
+                self.requests.running = Some(running);
+                self.desk.wake();
+            }
+            Err(error) => self.fail_request(request, error),
+        }
+    }
+
+    fn prepare(&self, work: Work) -> Result<Prepared, ErrorReport> {
+        let model = self.seat.model.as_ref().ok_or_else(no_model)?;
+        let rows = model.header.manifest.architecture.vocab;
+        match work {
+            Work::Chat { messages, sampling } => {
+                let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
+                Ok(Prepared {
+                    ids: chat_ids(model, &messages)?,
+                    vocab: prompter.vocab().min(rows),
+                    sampling,
+                    flags: 0,
+                    kind: Kind::Chat(Default::default()),
+                })
+            }
+            Work::Measure(measure) => Ok(Prepared {
+                ids: measure.prompt_ids,
+                // Every row counts, so that a model without a tokenizer is measured alike.
+                vocab: rows,
+                sampling: Sampling {
+                    max_new: measure.max_new,
+                    ..Sampling::GREEDY
+                },
+                flags: FLAG_IGNORE_EOS | FLAG_DIGEST | FLAG_COLD,
+                kind: Kind::Measure(Vec::new()),
+            }),
+        }
+    }
+}
+
+fn chat_ids(model: &Model, messages: &[Message]) -> Result<Vec<u32>, ErrorReport> {
+    let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
+    let messages: Vec<ChatMessage<'_>> = messages
+        .iter()
+        .map(|message| ChatMessage {
+            role: message.role.name(),
+            content: &message.content,
+        })
+        .collect();
+    prompter
+        .chat(&messages, Generation::Open)
+        .map_err(|error| words::prompt_error(&error))
+}

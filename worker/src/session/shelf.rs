@@ -1,0 +1,131 @@
+//! What is stored, as the page sees it: one summary a model, complete or not.
+//!
+//! The directory is the truth; this is what was read from it at the start and what this session
+//! did to it since.
+
+use std::collections::BTreeMap;
+
+use format::{Header, Kind, ModelId, Root};
+use protocol::{ChatAbility, ModelSummary};
+use store::{Library, Partial, Stored, names};
+
+/// What is still to be looked at before the shelf is complete.
+#[derive(Debug)]
+pub enum Look {
+    Stored(Stored),
+    Partial(Partial),
+    /// A file that nothing needs.
+    Stray(String),
+}
+
+#[derive(Default)]
+pub struct Shelf {
+    models: BTreeMap<Root, ModelSummary>,
+    /// Stored models whose file cannot be read as one.
+    damaged: Vec<Root>,
+}
+
+impl Shelf {
+    /// Everything that a listing asks to be looked at.
+    pub fn looks(library: Library) -> Vec<Look> {
+        let stored = library.complete.into_iter().map(Look::Stored);
+        let partial = library.partial.into_iter().map(Look::Partial);
+        let strays = library.strays.into_iter().map(Look::Stray);
+        stored.chain(partial).chain(strays).collect()
+    }
+
+    pub fn get(&self, root: Root) -> Option<&ModelSummary> {
+        self.models.get(&root)
+    }
+
+    /// A complete model of exactly this identity that nobody found damaged.
+    pub fn complete(&self, id: ModelId) -> Option<&ModelSummary> {
+        let summary = self.models.get(&id.root)?;
+        let whole = summary.id == id && summary.partial.is_none();
+        (whole && !self.damaged.contains(&id.root)).then_some(summary)
+    }
+
+    pub fn put(&mut self, summary: ModelSummary) {
+        self.models.insert(summary.id.root, summary);
+    }
+
+    /// The model's bytes have just been verified.
+    pub fn put_sound(&mut self, summary: ModelSummary) {
+        self.damaged.retain(|damaged| *damaged != summary.id.root);
+        self.put(summary);
+    }
+
+    pub fn take(&mut self, root: Root) {
+        self.models.remove(&root);
+        self.damaged.retain(|damaged| *damaged != root);
+    }
+
+    pub fn mark_damaged(&mut self, root: Root) {
+        if !self.damaged.contains(&root) {
+            self.damaged.push(root);
+        }
+    }
+
+    /// By name, then by root, so that the order never jumps.
+    pub fn list(&self) -> Vec<ModelSummary> {
+        let mut list: Vec<_> = self.models.values().cloned().collect();
+        list.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+        list
+    }
+
+    /// Bytes of complete models and verified bytes of unfinished ones.
+    pub fn stored_bytes(&self) -> u64 {
+        let bytes = |summary: &ModelSummary| summary.partial.unwrap_or(summary.id.length);
+        self.models.values().map(bytes).sum()
+    }
+}
+
+/// What the page is told of a model.
+pub fn summary(id: ModelId, header: &Header, partial: Option<u64>) -> ModelSummary {
+    let manifest = &header.manifest;
+    let chat = match (&manifest.tokenizer, &manifest.chat_template) {
+        (None, _) => ChatAbility::NoTokenizer,
+        (_, None) => ChatAbility::NoTemplate,
+        _ if manifest.kind == Kind::Model => ChatAbility::Yes,
+        _ => ChatAbility::NoTokenizer,
+    };
+    ModelSummary {
+        id,
+        name: manifest.name.clone(),
+        licence: manifest.licence.clone(),
+        source: manifest.source.description.clone(),
+        context: manifest.architecture.context,
+        chat,
+        partial,
+    }
+}
+
+/// What the page is told of files that no header can be read from.
+pub fn nameless(id: ModelId, partial: Option<u64>) -> ModelSummary {
+    let what = match partial {
+        Some(_) => "Unfinished import",
+        None => "Unreadable model",
+    };
+    let root = id.root.to_string();
+    ModelSummary {
+        id,
+        name: format!("{what} {}", &root[..8]),
+        licence: None,
+        source: String::new(),
+        context: 0,
+        chat: ChatAbility::NoTokenizer,
+        partial,
+    }
+}
+
+/// Every file that a model can have.
+pub fn files_of(root: Root) -> [String; 4] {
+    // The names that make the model exist go first, so that a removal that is interrupted leaves
+    // only strays.
+    [
+        names::done(root),
+        names::part(root),
+        names::have(root),
+        names::pieces(root),
+    ]
+}
