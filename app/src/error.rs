@@ -1,0 +1,37 @@
+//! What can go wrong on the page's side of the port. The words are in `text`.
+
+use format::ModelId;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AppError {
+    /// The worker's script could not be started.
+    WorkerRefused,
+    /// The worker stopped without being asked to.
+    WorkerDied,
+    /// A message was not one of this build.
+    MessageUnreadable,
+    /// A second import was asked for while one is running.
+    ImportBusy,
+    /// The last load of this model ended with the page.
+    LoadDied(ModelId),
+    /// The browser gives this window no database.
+    SavedUnavailable,
+    /// The database refused to write.
+    SavedWrite,
+    /// The database refused to read.
+    SavedRead,
+    /// A kept record is not what this build writes.
+    RecordDamaged,
+    /// A kept record was written by a newer build.
+    RecordNewer { found: u32, known: u32 },
+    /// The browser did not let the page write to the clipboard.
+    ClipboardRefused,
+}
+
+impl std::fmt::Display for AppError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::text::report(self).what)
+    }
+}
+
+impl std::error::Error for AppError {}

@@ -1,0 +1,84 @@
+//! The port to the inference worker: commands out, events in, as bytes of `protocol`.
+
+use protocol::{Command, Event, decode, encode};
+use wasm_bindgen::prelude::*;
+use web_sys::{File, MessageEvent, Worker, WorkerOptions, WorkerType};
+
+use crate::error::AppError;
+
+pub struct Link {
+    worker: Worker,
+    // Kept alive as long as the worker may call them.
+    _on_message: Closure<dyn FnMut(MessageEvent)>,
+    _on_error: Closure<dyn FnMut(web_sys::Event)>,
+}
+
+/// What comes through the port.
+pub enum Word {
+    Event(Box<Event>),
+    Unreadable,
+    /// The worker's script failed; nothing more will come.
+    Broken,
+}
+
+impl Link {
+    /// Starts the worker. The page's own query goes along: `?lane=` forces a lane.
+    pub fn open(query: &str, hear: impl Fn(Word) + Clone + 'static) -> Result<Link, AppError> {
+        let options = WorkerOptions::new();
+        options.set_type(WorkerType::Module);
+        let address = format!("worker.js{query}");
+        let worker =
+            Worker::new_with_options(&address, &options).map_err(|_| AppError::WorkerRefused)?;
+
+        let tell = hear.clone();
+        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
+            tell(read(&message.data()));
+        });
+        let on_error = Closure::<dyn FnMut(web_sys::Event)>::new(move |error: web_sys::Event| {
+            // The browser has logged the details already.
+            error.prevent_default();
+            hear(Word::Broken);
+        });
+        worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        worker.set_onmessageerror(Some(on_error.as_ref().unchecked_ref()));
+        worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        Ok(Link {
+            worker,
+            _on_message: on_message,
+            _on_error: on_error,
+        })
+    }
+
+    /// A file's handle travels beside the message; its bytes are never read here.
+    pub fn send(&self, command: &Command, file: Option<&File>) -> Result<(), AppError> {
+        let bytes = encode(command).map_err(|_| AppError::MessageUnreadable)?;
+        let buffer = js_sys::Uint8Array::from(bytes.as_slice()).buffer();
+        let transfer = js_sys::Array::of1(&buffer);
+        let message = match file {
+            Some(file) => js_sys::Array::of2(&buffer, file).into(),
+            None => JsValue::from(buffer),
+        };
+        self.worker
+            .post_message_with_transfer(&message, &transfer)
+            .map_err(|_| AppError::WorkerDied)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.worker.set_onmessage(None);
+        self.worker.set_onmessageerror(None);
+        self.worker.set_onerror(None);
+        self.worker.terminate();
+    }
+}
+
+fn read(data: &JsValue) -> Word {
+    let Some(buffer) = data.dyn_ref::<js_sys::ArrayBuffer>() else {
+        return Word::Unreadable;
+    };
+    match decode(&js_sys::Uint8Array::new(buffer).to_vec()) {
+        Ok(event) => Word::Event(Box::new(event)),
+        Err(_) => Word::Unreadable,
+    }
+}

@@ -1,0 +1,284 @@
+//! The page itself: the state in a signal, and the hands that carry out its effects.
+
+use leptos::mount::mount_to;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use protocol::{Command, ImportSource};
+use wasm_bindgen::prelude::*;
+use web_sys::File;
+
+use crate::error::AppError;
+use crate::link::{Link, Word};
+use crate::saved::{self, Saved};
+use crate::state::{Action, App, Effect, Millis};
+use crate::{intake, record, views};
+
+/// Where a person is. The address after `#` says it, so Back works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screen {
+    Chat,
+    Models,
+    About,
+}
+
+/// A handle that every view holds.
+#[derive(Clone, Copy)]
+pub struct Page {
+    pub app: RwSignal<App>,
+    pub screen: RwSignal<Screen>,
+    /// A file is being dragged over the window.
+    pub dragging: RwSignal<bool>,
+    hands: StoredValue<Hands, LocalStorage>,
+}
+
+#[derive(Default)]
+struct Hands {
+    link: Option<Link>,
+    /// The file whose import has not been sent yet.
+    file: Option<File>,
+    saved: Option<Saved>,
+}
+
+/// Called once, by the module's own start.
+#[wasm_bindgen(start)]
+pub fn start() {
+    console_error_panic_hook::set_once();
+    let Some(place) = document().get_element_by_id("app") else {
+        return;
+    };
+    place.set_text_content(None);
+    mount_to(place.unchecked_into(), || {
+        let page = Page::new();
+        provide_context(page);
+        page.open();
+        views::Root()
+    })
+    .forget();
+}
+
+impl Screen {
+    pub fn address(self) -> &'static str {
+        match self {
+            Screen::Chat => "#/",
+            Screen::Models => "#/models",
+            Screen::About => "#/about",
+        }
+    }
+
+    fn from_address() -> Screen {
+        match window().location().hash().unwrap_or_default().as_str() {
+            "#/models" => Screen::Models,
+            "#/about" => Screen::About,
+            _ => Screen::Chat,
+        }
+    }
+}
+
+impl Page {
+    fn new() -> Page {
+        Page {
+            app: RwSignal::new(App::default()),
+            screen: RwSignal::new(Screen::from_address()),
+            dragging: RwSignal::new(false),
+            hands: StoredValue::new_local(Hands::default()),
+        }
+    }
+
+    /// The page of the view that asks.
+    pub fn here() -> Page {
+        expect_context()
+    }
+
+    /// A part of the state that wakes its readers only when it changes.
+    pub fn part<T>(self, part: impl Fn(&App) -> T + Send + Sync + 'static) -> Memo<T>
+    where
+        T: PartialEq + Send + Sync + 'static,
+    {
+        Memo::new(move |_| self.app.with(&part))
+    }
+
+    pub fn act(self, action: Action) {
+        let effects = self
+            .app
+            .try_update(|app| app.act(now(), action))
+            .unwrap_or_default();
+        self.carry_out(effects);
+    }
+
+    /// Gives the worker a file from outside.
+    pub fn import(self, file: File) {
+        if !self.app.with_untracked(|app| app.imports.running()) {
+            self.hands
+                .update_value(|hands| hands.file = Some(file.clone()));
+        }
+        self.act(Action::ImportFile {
+            name: file.name(),
+            length: file.size() as u64,
+        });
+    }
+
+    pub fn go(self, screen: Screen) {
+        if window().location().set_hash(screen.address()).is_ok() {
+            self.screen.set(screen);
+        }
+    }
+
+    /// Looks again at what the browser says of our storage.
+    pub fn look_at_storage(self) {
+        spawn_local(async move { self.act(Action::Durable(saved::durability().await)) });
+    }
+
+    fn open(self) {
+        leptos::prelude::Effect::new(move |_| {
+            let phase = self.app.with(App::phase).name();
+            if let Some(root) = document().document_element()
+                && root.get_attribute("data-state").as_deref() != Some(phase)
+            {
+                // Setting a plain attribute on the root cannot fail.
+                root.set_attribute("data-state", phase).unwrap_or_default();
+            }
+        });
+        std::mem::forget(window_event_listener_untyped("hashchange", move |_| {
+            self.screen.set(Screen::from_address());
+        }));
+        // A page that leaves in good order did not die of its load.
+        std::mem::forget(window_event_listener_untyped("pagehide", |_| {
+            saved::mark_load(None)
+        }));
+        intake::listen(self);
+        self.start_worker();
+        spawn_local(self.restore());
+        self.look_at_storage();
+    }
+
+    async fn restore(self) {
+        let unfinished_load = saved::take_load_mark();
+        let mut kept = saved::Kept::default();
+        match Saved::open().await {
+            Ok(saved) => {
+                kept = saved.read().await;
+                self.hands.update_value(|hands| hands.saved = Some(saved));
+            }
+            Err(error) => kept.troubles.push(error),
+        }
+        for trouble in kept.troubles {
+            self.act(Action::Trouble(trouble));
+        }
+        let (conversations, settings) = (kept.conversations, kept.settings);
+        self.act(Action::Restored {
+            conversations,
+            settings,
+            unfinished_load,
+        });
+    }
+
+    fn start_worker(self) {
+        let query = window().location().search().unwrap_or_default();
+        self.hands.update_value(|hands| hands.link = None);
+        match Link::open(&query, move |word| self.hear(word)) {
+            Ok(link) => self.hands.update_value(|hands| hands.link = Some(link)),
+            Err(error) => self.act(Action::LinkLost(error)),
+        }
+    }
+
+    fn hear(self, word: Word) {
+        let ready = self.app.with_untracked(|app| app.start.ready());
+        let lost = match word {
+            Word::Event(event) => {
+                let apply = |app: &mut App| app.apply(now(), *event);
+                let effects = self.app.try_update(apply).unwrap_or_default();
+                return self.carry_out(effects);
+            }
+            Word::Unreadable => AppError::MessageUnreadable,
+            Word::Broken if ready => AppError::WorkerDied,
+            Word::Broken => AppError::WorkerRefused,
+        };
+        self.lose(lost);
+    }
+
+    /// What is left of the worker is ended, so that it cannot speak into a new start.
+    fn lose(self, error: AppError) {
+        self.act(Action::LinkLost(error));
+        // Not from within the port's own callback.
+        spawn_local(async move { self.hands.update_value(|hands| hands.link = None) });
+    }
+
+    fn carry_out(self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Send(command) => self.send(&command),
+                Effect::SaveConversation(id) => {
+                    let json = self
+                        .app
+                        .with_untracked(|app| app.chat.find(id).map(record::conversation_to_json));
+                    self.keep(move |saved| async move {
+                        match json {
+                            Some(json) => saved.put_conversation(id, &json?).await,
+                            None => Ok(()),
+                        }
+                    });
+                }
+                Effect::RemoveConversation(id) => {
+                    self.keep(move |saved| async move { saved.remove_conversation(id).await });
+                }
+                Effect::SaveSettings => {
+                    let json = self
+                        .app
+                        .with_untracked(|app| record::settings_to_json(&app.settings));
+                    self.keep(move |saved| async move { saved.put_settings(&json?).await });
+                }
+                Effect::MarkLoad(model) => saved::mark_load(model),
+                Effect::AskToPersist => spawn_local(async move {
+                    self.act(Action::Durable(saved::ask_to_persist().await));
+                }),
+                Effect::OpenChat => self.go(Screen::Chat),
+                Effect::StartWorker => self.start_worker(),
+            }
+        }
+    }
+
+    fn send(self, command: &Command) {
+        let with_file = matches!(
+            command,
+            Command::Import {
+                source: ImportSource::File { .. },
+                ..
+            }
+        );
+        let sent = self.hands.try_update_value(|hands| {
+            let file = if with_file { hands.file.take() } else { None };
+            match &hands.link {
+                Some(link) => link.send(command, file.as_ref()),
+                None => Err(AppError::WorkerDied),
+            }
+        });
+        if let Some(Err(error)) = sent {
+            self.lose(error);
+        }
+    }
+
+    /// Writes to the database in the background; a refusal is shown.
+    fn keep<F>(self, write: impl FnOnce(Saved) -> F + 'static)
+    where
+        F: Future<Output = Result<(), AppError>> + 'static,
+    {
+        // Without a database the person has been told once, at the start.
+        let Some(saved) = self.hands.with_value(|hands| hands.saved.clone()) else {
+            return;
+        };
+        spawn_local(async move {
+            if let Err(error) = write(saved).await {
+                self.act(Action::Trouble(error));
+            }
+        });
+    }
+}
+
+pub fn now() -> Millis {
+    js_sys::Date::now() as Millis
+}
+
+/// Short enough to be typed again.
+pub fn fresh_seed() -> u64 {
+    (js_sys::Math::random() * f64::from(u32::MAX)) as u64
+}

@@ -1,0 +1,185 @@
+//! Everything the page knows, as plain data.
+//!
+//! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
+//! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
+//! `imports` (with `pace`), `engine`, `chat`, `settings`, `measures`, `notices`, then the two
+//! entrances, `action` and `event`.
+
+mod action;
+mod chat;
+mod engine;
+mod event;
+mod imports;
+mod library;
+mod measures;
+mod notices;
+mod pace;
+mod settings;
+mod start;
+
+pub use action::Action;
+pub use chat::{
+    Chat, Conversation, ConversationId, End, Live, TITLE_CHARS_MAX, Turn, TurnEnd, title_of,
+};
+pub use engine::Engine;
+pub use imports::{Import, ImportState, Imports, Origin};
+pub use library::{Library, Offers, entry_id};
+pub use measures::{BITS, MEASURE_PROMPT, Measures, Outcome, Probe, SPEED};
+pub use notices::{Notice, NoticeId, Notices};
+pub use pace::Pace;
+pub use settings::{FieldError, MAX_NEW_MAX, Settings};
+pub use start::Start;
+
+use format::ModelId;
+use protocol::{Command, Diagnostics, RequestId};
+
+/// Milliseconds of wall-clock time since 1970.
+pub type Millis = u64;
+
+/// What the shell must do, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    Send(Command),
+    SaveConversation(ConversationId),
+    RemoveConversation(ConversationId),
+    SaveSettings,
+    /// Keep a mark, safe against a crash of the page, that this model is being loaded.
+    MarkLoad(Option<ModelId>),
+    AskToPersist,
+    OpenChat,
+    StartWorker,
+}
+
+/// The one word that sums up the page; tests and styles read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Starting,
+    Empty,
+    Importing,
+    Loading,
+    Ready,
+    Generating,
+    Failed,
+}
+
+/// What the browser says about keeping things on this device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Durability {
+    /// `None` while unknown or where the browser cannot say.
+    pub persisted: Option<bool>,
+    pub used: Option<u64>,
+    pub quota: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct App {
+    pub start: Start,
+    pub library: Library,
+    pub imports: Imports,
+    pub engine: Engine,
+    pub chat: Chat,
+    pub settings: Settings,
+    pub measures: Measures,
+    pub notices: Notices,
+    pub diagnostics: Option<Diagnostics>,
+    pub durability: Durability,
+    /// What was kept from earlier visits has been read.
+    restored: bool,
+    /// The choice of a model at the start has been made, once.
+    chosen: bool,
+    /// The model whose load the page did not survive last time.
+    unfinished_load: Option<ModelId>,
+    next_request: u32,
+    /// Commands given before the worker was ready.
+    waiting: Vec<Command>,
+}
+
+impl Phase {
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Starting => "starting",
+            Phase::Empty => "empty",
+            Phase::Importing => "importing",
+            Phase::Loading => "loading",
+            Phase::Ready => "ready",
+            Phase::Generating => "generating",
+            Phase::Failed => "failed",
+        }
+    }
+}
+
+impl App {
+    pub fn phase(&self) -> Phase {
+        let at_work = self.chat.live().is_some() || self.measures.running().is_some();
+        match (&self.start, &self.engine) {
+            (Start::Failed(_), _) => Phase::Failed,
+            (Start::Waiting, _) => Phase::Starting,
+            _ if !self.library.listed() || !self.restored => Phase::Starting,
+            _ if self.imports.running() => Phase::Importing,
+            (_, Engine::Loading { .. }) => Phase::Loading,
+            _ if at_work => Phase::Generating,
+            (_, Engine::Loaded { .. }) => Phase::Ready,
+            (_, Engine::Failed { .. }) => Phase::Failed,
+            (_, Engine::Empty) => Phase::Empty,
+        }
+    }
+
+    /// A message can be sent now.
+    pub fn can_send(&self) -> bool {
+        self.engine.can_chat()
+            && self.start.ready()
+            && self.chat.live().is_none()
+            && self.measures.running().is_none()
+    }
+
+    /// The model to offer on a first visit: nothing was written, nothing is here.
+    pub fn first_visit(&self) -> bool {
+        self.chat.is_empty() && self.library.models().is_empty()
+    }
+
+    fn request(&mut self) -> RequestId {
+        self.next_request += 1;
+        RequestId(self.next_request)
+    }
+
+    /// The effect that gets a command to the worker, now or as soon as there is one.
+    fn send(&mut self, command: Command) -> Option<Effect> {
+        if self.start.ready() {
+            return Some(Effect::Send(command));
+        }
+        self.waiting.push(command);
+        None
+    }
+
+    fn load(&mut self, model: ModelId, opens_chat: bool) -> Vec<Effect> {
+        self.engine.begin(model, opens_chat);
+        let mut effects = vec![Effect::MarkLoad(Some(model))];
+        effects.extend(self.send(Command::Load { model, context: 0 }));
+        effects
+    }
+
+    /// Once, when both the library and the settings are known: load what was used last.
+    fn choose(&mut self) -> Vec<Effect> {
+        if self.chosen || !self.restored || !self.library.listed() {
+            return Vec::new();
+        }
+        self.chosen = true;
+        if !matches!(self.engine, Engine::Empty) {
+            return Vec::new();
+        }
+        let Some(model) = self.library.choose(self.settings.last_model) else {
+            return Vec::new();
+        };
+        if self.unfinished_load == Some(model) {
+            self.notices
+                .add(crate::text::report(&crate::error::AppError::LoadDied(
+                    model,
+                )));
+            return vec![Effect::MarkLoad(None)];
+        }
+        self.load(model, false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

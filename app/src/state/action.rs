@@ -1,0 +1,262 @@
+//! What a person does, and what the browser says, and what follows from it.
+
+use format::ModelId;
+use protocol::{CatalogueEntry, Command};
+
+use super::{
+    App, Conversation, ConversationId, Durability, Effect, Engine, Millis, NoticeId, Origin, Probe,
+    Settings, Start, entry_id,
+};
+use crate::error::AppError;
+use crate::text;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// What earlier visits left has been read, as far as it could be.
+    Restored {
+        conversations: Vec<Conversation>,
+        settings: Option<Settings>,
+        unfinished_load: Option<ModelId>,
+    },
+    Durable(Durability),
+    LinkLost(AppError),
+    Trouble(AppError),
+
+    ImportFile {
+        name: String,
+        length: u64,
+    },
+    Get(CatalogueEntry),
+    CancelImport,
+    ContinueImport,
+    DiscardImport,
+    CloseImport,
+    Load(ModelId),
+    Unload,
+    Delete(ModelId),
+
+    /// `seed` is used when the settings fix none.
+    Send {
+        text: String,
+        seed: u64,
+    },
+    /// Gives the last answer again.
+    Again {
+        seed: u64,
+    },
+    Stop,
+    NewConversation,
+    Open(ConversationId),
+    Forget(ConversationId),
+    Configure(Settings),
+
+    Measure(Probe),
+    Inspect,
+    Dismiss(NoticeId),
+    Restart,
+}
+
+impl App {
+    pub fn act(&mut self, now: Millis, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Restored {
+                conversations,
+                settings,
+                unfinished_load,
+            } => {
+                self.chat.restore(conversations);
+                self.settings = settings.unwrap_or_default();
+                self.unfinished_load = unfinished_load;
+                self.restored = true;
+                self.choose()
+            }
+            Action::Durable(durability) => {
+                self.durability = durability;
+                Vec::new()
+            }
+            Action::LinkLost(error) => self.link_lost(now, &error),
+            Action::Trouble(error) => {
+                self.notices.add(text::report(&error));
+                Vec::new()
+            }
+            Action::Dismiss(id) => {
+                self.notices.dismiss(id);
+                Vec::new()
+            }
+            Action::Restart => {
+                self.start = Start::Waiting;
+                self.engine = Engine::Empty;
+                self.notices.clear();
+                self.chosen = false;
+                vec![Effect::StartWorker]
+            }
+            Action::Configure(settings) => {
+                self.settings = settings;
+                vec![Effect::SaveSettings]
+            }
+            Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
+            Action::Measure(probe) => self.measure(probe),
+            Action::Send { .. }
+            | Action::Again { .. }
+            | Action::Stop
+            | Action::NewConversation
+            | Action::Open(_)
+            | Action::Forget(_) => self.act_in_chat(now, action),
+            _ => self.act_on_models(action),
+        }
+    }
+
+    fn act_in_chat(&mut self, now: Millis, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Send { text, seed } => {
+                let text = text.trim();
+                if text.is_empty() || !self.can_send() {
+                    return Vec::new();
+                }
+                self.chat.ask(now, text.to_string());
+                self.answer(now, seed)
+            }
+            Action::Again { seed } => {
+                if !self.can_send() || self.chat.retract().is_none() {
+                    return Vec::new();
+                }
+                self.answer(now, seed)
+            }
+            Action::Stop => {
+                let stop = self.chat.stop().map(|request| Command::Stop { request });
+                stop.and_then(|command| self.send(command))
+                    .into_iter()
+                    .collect()
+            }
+            Action::NewConversation => {
+                self.chat.begin_new();
+                vec![Effect::OpenChat]
+            }
+            Action::Open(id) => {
+                self.chat.open(id);
+                vec![Effect::OpenChat]
+            }
+            Action::Forget(id) => {
+                let mut effects = Vec::new();
+                if self.chat.live().is_some_and(|live| live.conversation == id) {
+                    effects = self.act_in_chat(now, Action::Stop);
+                }
+                if self.chat.forget(id) {
+                    effects.push(Effect::RemoveConversation(id));
+                }
+                effects
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Asks the model for the answer to the last question of the current conversation.
+    fn answer(&mut self, now: Millis, seed: u64) -> Vec<Effect> {
+        let (Some(conversation), Some((model, _))) = (self.chat.current(), self.engine.loaded())
+        else {
+            return Vec::new();
+        };
+        let (id, name) = (conversation.id, model.name.clone());
+        let messages = conversation.messages(&self.settings.system);
+        let seed = self.settings.seed.unwrap_or(seed);
+        let sampling = self.settings.sampling(seed);
+        let request = self.request();
+        self.chat.answer(now, request, name, seed);
+        let mut effects = vec![Effect::SaveConversation(id)];
+        effects.extend(self.send(Command::Chat {
+            request,
+            messages,
+            sampling,
+        }));
+        effects
+    }
+
+    fn act_on_models(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::ImportFile { name, length } => self.import(name, Origin::File { length }),
+            Action::Get(entry) => self.import(entry.name.clone(), Origin::Catalogue(entry)),
+            Action::CancelImport => {
+                let cancel = self.imports.cancel();
+                cancel
+                    .and_then(|command| self.send(command))
+                    .into_iter()
+                    .collect()
+            }
+            Action::ContinueImport => {
+                let resume = self.imports.resume();
+                resume
+                    .and_then(|command| self.send(command))
+                    .into_iter()
+                    .collect()
+            }
+            Action::DiscardImport => match self.imports.close() {
+                Some(model) => self.delete(model),
+                None => Vec::new(),
+            },
+            Action::CloseImport => {
+                self.imports.close();
+                Vec::new()
+            }
+            Action::Load(model) if self.library.complete(model) => self.load(model, true),
+            Action::Unload => self.send(Command::Unload).into_iter().collect(),
+            Action::Delete(model) => self.delete(model),
+            _ => Vec::new(),
+        }
+    }
+
+    fn import(&mut self, name: String, origin: Origin) -> Vec<Effect> {
+        // What is here already is not fetched again.
+        if let Origin::Catalogue(entry) = &origin
+            && self.library.complete(entry_id(entry))
+        {
+            return self.load(entry_id(entry), true);
+        }
+        match self.imports.begin(name, origin) {
+            Ok(command) => self.send(command).into_iter().collect(),
+            Err(error) => {
+                self.notices.add(text::report(&error));
+                Vec::new()
+            }
+        }
+    }
+
+    fn delete(&mut self, model: ModelId) -> Vec<Effect> {
+        let in_use = self.engine.model() == Some(model);
+        self.library.remove(model);
+        let unload = in_use.then_some(Command::Unload);
+        if in_use {
+            self.engine = Engine::Empty;
+        }
+        let commands = unload.into_iter().chain([Command::DeleteModel { model }]);
+        commands.filter_map(|command| self.send(command)).collect()
+    }
+
+    fn measure(&mut self, probe: Probe) -> Vec<Effect> {
+        let Some((model, _)) = self.engine.loaded() else {
+            return Vec::new();
+        };
+        if self.chat.live().is_some() || self.measures.running().is_some() {
+            return Vec::new();
+        }
+        let name = model.name.clone();
+        let request = self.request();
+        self.measures.begin(request, probe, name);
+        self.send(probe.command(request)).into_iter().collect()
+    }
+
+    fn link_lost(&mut self, now: Millis, error: &AppError) -> Vec<Effect> {
+        let report = text::report(error);
+        self.start = Start::Failed(report.clone());
+        // A model whose load took the worker down is not loaded again without being asked.
+        if let Engine::Loading { model, .. } = self.engine {
+            self.unfinished_load = Some(model);
+        }
+        self.engine = Engine::Empty;
+        self.imports.lost();
+        self.measures.lost();
+        self.waiting.clear();
+        self.notices.add(report);
+        let ended = self.chat.lost(now).map(Effect::SaveConversation);
+        [Effect::MarkLoad(None)].into_iter().chain(ended).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! What the worker reports, and what follows from it.
+
+use protocol::{Command, ErrorReport, Event, ModelSummary, Subject};
+
+use super::{App, Effect, End, Engine, Millis, Start};
+
+impl App {
+    pub fn apply(&mut self, now: Millis, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Ready {
+                lane,
+                downgrades,
+                storage,
+            } => {
+                self.start = Start::Ready {
+                    lane,
+                    downgrades,
+                    storage,
+                };
+                let first = [Command::ListModels, Command::Catalogue];
+                let waiting = std::mem::take(&mut self.waiting);
+                return first.into_iter().chain(waiting).map(Effect::Send).collect();
+            }
+            Event::Catalogue(entries) => self.library.offer(entries),
+            Event::Models(models) => {
+                self.library.list(models);
+                return self.choose();
+            }
+            Event::Import(progress) => self.imports.progress(now, progress),
+            Event::Imported { import, model, .. } => {
+                return if self.imports.finish(import) {
+                    self.imported(model)
+                } else {
+                    Vec::new()
+                };
+            }
+            Event::ImportCancelled { import } => {
+                self.imports.stopped(import);
+                return self.send(Command::ListModels).into_iter().collect();
+            }
+            Event::Loading { model, done, total } => self.engine.progress(model, done, total),
+            Event::Loaded { model, fit } => {
+                let opens_chat = matches!(
+                    self.engine,
+                    Engine::Loading {
+                        opens_chat: true,
+                        ..
+                    }
+                );
+                self.settings.last_model = Some(model.id);
+                self.measures.clear();
+                self.engine = Engine::Loaded { model, fit };
+                let mut effects = vec![Effect::MarkLoad(None), Effect::SaveSettings];
+                effects.extend(opens_chat.then_some(Effect::OpenChat));
+                return effects;
+            }
+            Event::Unloaded => {
+                // A load that was asked for since then stands.
+                if self.engine.loaded().is_some() {
+                    self.engine = Engine::Empty;
+                }
+            }
+            Event::Prefill {
+                request,
+                done,
+                total,
+            } => {
+                self.chat.prefill(request, done, total);
+                self.measures.advance(request, done, total);
+            }
+            Event::Text { request, text } => {
+                let due = self.chat.text(now, request, &text);
+                return due.map(Effect::SaveConversation).into_iter().collect();
+            }
+            Event::Done {
+                request,
+                finish,
+                figures,
+            } => {
+                let ended = self
+                    .chat
+                    .end(now, request, End::Finished { finish, figures });
+                return ended.map(Effect::SaveConversation).into_iter().collect();
+            }
+            Event::Measured {
+                request,
+                figures,
+                logits_sha256,
+                ids,
+            } => {
+                self.measures.finish(request, figures, logits_sha256, ids);
+            }
+            Event::Diagnostics(diagnostics) => self.diagnostics = Some(diagnostics),
+            Event::Failed { subject, error } => return self.failed(now, subject, error),
+        }
+        Vec::new()
+    }
+
+    /// A model is here: it is loaded at once, and the first one makes the store worth keeping.
+    fn imported(&mut self, model: ModelSummary) -> Vec<Effect> {
+        let first = self
+            .library
+            .models()
+            .iter()
+            .all(|known| known.partial.is_some());
+        let id = model.id;
+        self.library.put(model);
+        self.chosen = true;
+        let mut effects = Vec::new();
+        if first {
+            effects.push(Effect::AskToPersist);
+        }
+        effects.extend(self.load(id, true));
+        effects
+    }
+
+    fn failed(&mut self, now: Millis, subject: Subject, error: ErrorReport) -> Vec<Effect> {
+        match subject {
+            Subject::Start => self.start = Start::Failed(error.clone()),
+            Subject::Catalogue => {
+                // Shown where the offer would stand: being offline is not a failure.
+                self.library.offer_failed(error);
+                return Vec::new();
+            }
+            Subject::Import(import) => {
+                self.imports.stopped(import);
+                self.notices.add(error);
+                return self.send(Command::ListModels).into_iter().collect();
+            }
+            Subject::Load(model) => {
+                self.notices.add(error.clone());
+                self.engine = Engine::Failed { model, error };
+                return vec![Effect::MarkLoad(None)];
+            }
+            Subject::Request(request) => {
+                self.measures.failed(request);
+                let ended = self.chat.end(now, request, End::Failed(error.code));
+                self.notices.add(error);
+                return ended.map(Effect::SaveConversation).into_iter().collect();
+            }
+            Subject::Store => {
+                self.library.list_failed();
+                self.notices.add(error);
+                return self.choose();
+            }
+        }
+        self.notices.add(error);
+        Vec::new()
+    }
+}

@@ -1,0 +1,166 @@
+//! The model that is being brought in. One at a time; what was verified outlives a stop.
+
+use format::ModelId;
+use protocol::{CatalogueEntry, Command, ImportId, ImportProgress, ImportSource};
+
+use super::{Millis, Pace, entry_id};
+use crate::error::AppError;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Imports {
+    last: u32,
+    current: Option<Import>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    pub id: ImportId,
+    pub name: String,
+    pub origin: Origin,
+    pub state: ImportState,
+    /// `None` until the worker has looked at the source.
+    pub progress: Option<ImportProgress>,
+    pub pace: Pace,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    File { length: u64 },
+    Catalogue(CatalogueEntry),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportState {
+    Running,
+    /// Asked to stop; the worker has not said so yet.
+    Stopping,
+    /// Stopped or failed, and can go on from what was verified.
+    Stopped,
+}
+
+impl Import {
+    /// Bytes that are verified and kept.
+    pub fn kept(&self) -> u64 {
+        self.progress.map_or(0, |progress| progress.bytes)
+    }
+
+    fn command(&self) -> Command {
+        let source = match &self.origin {
+            Origin::File { length } => ImportSource::File {
+                name: self.name.clone(),
+                length: *length,
+            },
+            Origin::Catalogue(entry) => ImportSource::Catalogue(entry.clone()),
+        };
+        Command::Import {
+            import: self.id,
+            source,
+        }
+    }
+}
+
+impl Imports {
+    pub fn current(&self) -> Option<&Import> {
+        self.current.as_ref()
+    }
+
+    pub fn running(&self) -> bool {
+        self.current
+            .as_ref()
+            .is_some_and(|import| import.state != ImportState::Stopped)
+    }
+
+    pub fn begin(&mut self, name: String, origin: Origin) -> Result<Command, AppError> {
+        if self.running() {
+            return Err(AppError::ImportBusy);
+        }
+        self.last += 1;
+        let import = Import {
+            id: ImportId(self.last),
+            name,
+            origin,
+            state: ImportState::Running,
+            progress: None,
+            pace: Pace::default(),
+        };
+        let command = import.command();
+        self.current = Some(import);
+        Ok(command)
+    }
+
+    pub fn progress(&mut self, now: Millis, progress: ImportProgress) {
+        let Some(import) = self.mine(progress.import) else {
+            return;
+        };
+        if import
+            .progress
+            .is_some_and(|before| before.phase != progress.phase)
+        {
+            import.pace = Pace::default();
+        }
+        import.pace.note(now, progress.bytes);
+        import.progress = Some(progress);
+    }
+
+    /// True if it was the current one.
+    pub fn finish(&mut self, id: ImportId) -> bool {
+        let mine = self.mine(id).is_some();
+        if mine {
+            self.current = None;
+        }
+        mine
+    }
+
+    /// A fetch that stopped or failed can go on. A file has to be dropped again, so it is let go.
+    pub fn stopped(&mut self, id: ImportId) {
+        let Some(import) = self.mine(id) else { return };
+        match import.origin {
+            Origin::Catalogue(_) => import.state = ImportState::Stopped,
+            Origin::File { .. } => self.current = None,
+        }
+    }
+
+    /// Nothing of a stopped file import can be taken up again, so nothing of it is kept.
+    pub fn cancel(&mut self) -> Option<Command> {
+        let import = self.current.as_mut()?;
+        if import.state != ImportState::Running {
+            return None;
+        }
+        import.state = ImportState::Stopping;
+        let discard = matches!(import.origin, Origin::File { .. });
+        Some(Command::CancelImport {
+            import: import.id,
+            discard,
+        })
+    }
+
+    /// Goes on with a stopped fetch, under a new number.
+    pub fn resume(&mut self) -> Option<Command> {
+        let import = self
+            .current
+            .take_if(|import| import.state == ImportState::Stopped)?;
+        self.begin(import.name, import.origin).ok()
+    }
+
+    /// Puts a stopped fetch out of sight; the model whose pieces are to be thrown away.
+    pub fn close(&mut self) -> Option<ModelId> {
+        let import = self
+            .current
+            .take_if(|import| import.state == ImportState::Stopped)?;
+        match import.origin {
+            Origin::Catalogue(entry) => Some(entry_id(&entry)),
+            Origin::File { .. } => None,
+        }
+    }
+
+    /// The worker is gone, and with it what was running.
+    pub fn lost(&mut self) {
+        if let Some(id) = self.current.as_ref().map(|import| import.id) {
+            self.stopped(id);
+        }
+    }
+
+    fn mine(&mut self, id: ImportId) -> Option<&mut Import> {
+        self.current.as_mut().filter(|import| import.id == id)
+    }
+}

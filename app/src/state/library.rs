@@ -1,0 +1,110 @@
+//! The models on this device, and those that the server offers.
+
+use format::ModelId;
+use protocol::{CatalogueEntry, ChatAbility, ErrorReport, ModelSummary};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Library {
+    models: Vec<ModelSummary>,
+    listed: bool,
+    offers: Offers,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Offers {
+    #[default]
+    Asked,
+    Here(Vec<CatalogueEntry>),
+    /// Offline, or a server without models: normal once a model is here.
+    Unavailable(ErrorReport),
+}
+
+pub fn entry_id(entry: &CatalogueEntry) -> ModelId {
+    ModelId {
+        root: entry.root,
+        length: entry.length,
+    }
+}
+
+impl Library {
+    pub fn models(&self) -> &[ModelSummary] {
+        &self.models
+    }
+
+    /// The store has said what it holds.
+    pub fn listed(&self) -> bool {
+        self.listed
+    }
+
+    pub fn offers(&self) -> &Offers {
+        &self.offers
+    }
+
+    pub fn find(&self, id: ModelId) -> Option<&ModelSummary> {
+        self.models.iter().find(|model| model.id == id)
+    }
+
+    /// The offer that is this model, from which an unfinished import can go on.
+    pub fn entry(&self, id: ModelId) -> Option<&CatalogueEntry> {
+        match &self.offers {
+            Offers::Here(entries) => entries.iter().find(|entry| entry_id(entry) == id),
+            _ => None,
+        }
+    }
+
+    /// What to offer first: the server's first model that is not complete here.
+    pub fn first_offer(&self) -> Option<&CatalogueEntry> {
+        match &self.offers {
+            Offers::Here(entries) => entries.iter().find(|entry| !self.complete(entry_id(entry))),
+            _ => None,
+        }
+    }
+
+    pub fn complete(&self, id: ModelId) -> bool {
+        self.find(id).is_some_and(|model| model.partial.is_none())
+    }
+
+    /// The model to load by itself: the last used, else the only one that can chat.
+    pub fn choose(&self, last: Option<ModelId>) -> Option<ModelId> {
+        if let Some(id) = last.filter(|id| self.complete(*id)) {
+            return Some(id);
+        }
+        let mut able = self
+            .models
+            .iter()
+            .filter(|model| model.partial.is_none() && model.chat == ChatAbility::Yes);
+        match (able.next(), able.next()) {
+            (Some(only), None) => Some(only.id),
+            _ => None,
+        }
+    }
+
+    pub fn list(&mut self, models: Vec<ModelSummary>) {
+        self.models = models;
+        self.listed = true;
+    }
+
+    /// The store could not be read; the page goes on with what it knows.
+    pub fn list_failed(&mut self) {
+        self.listed = true;
+    }
+
+    pub fn put(&mut self, model: ModelSummary) {
+        match self.models.iter_mut().find(|known| known.id == model.id) {
+            Some(known) => *known = model,
+            None => self.models.push(model),
+        }
+    }
+
+    pub fn remove(&mut self, id: ModelId) {
+        self.models.retain(|model| model.id != id);
+    }
+
+    pub fn offer(&mut self, entries: Vec<CatalogueEntry>) {
+        self.offers = Offers::Here(entries);
+    }
+
+    pub fn offer_failed(&mut self, error: ErrorReport) {
+        self.offers = Offers::Unavailable(error);
+    }
+}

@@ -1,0 +1,249 @@
+//! Words for people: sizes, times, phases, and what went wrong.
+//!
+//! Sizes are decimal (1 MB is 1,000,000 bytes), as disks and downloads are sold.
+
+mod reports;
+
+pub use reports::{code, diagnostics, report};
+
+use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId, StorageKind};
+
+/// `98362432` is "98.4 MB".
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if count < 1000 {
+        return format!("{count} B");
+    }
+    let mut value = count as f64 / 1000.0;
+    let mut unit = 0;
+    // 999.5 would be written "1000", so the next unit begins there.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if value < 99.95 {
+        format!("{value:.1} {}", UNITS[unit])
+    } else {
+        format!("{value:.0} {}", UNITS[unit])
+    }
+}
+
+/// `1234567` is "1,234,567".
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// How long something still takes; coarse on purpose, because an estimate is.
+pub fn time_left(seconds: u64) -> String {
+    match seconds {
+        0..=1 => "about a second left".into(),
+        2..=9 => format!("{seconds} seconds left"),
+        10..=59 => format!("{} seconds left", seconds.div_ceil(5) * 5),
+        60..=89 => "about a minute left".into(),
+        90..=5399 => format!("about {} minutes left", (seconds + 30) / 60),
+        _ => format!("about {} hours left", (seconds + 1800) / 3600),
+    }
+}
+
+/// A token rate with three digits at most: "7.25", "34.6", "120".
+pub fn rate(tokens: u32, milliseconds: f64) -> Option<String> {
+    if tokens == 0 || !milliseconds.is_finite() || milliseconds <= 0.0 {
+        return None;
+    }
+    let rate = f64::from(tokens) * 1000.0 / milliseconds;
+    Some(match rate {
+        r if r < 9.995 => format!("{r:.2}"),
+        r if r < 99.95 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
+    })
+}
+
+/// The line under an answer.
+pub fn figures(figures: &Figures) -> String {
+    let tokens = match figures.new_tokens {
+        1 => "1 token".to_string(),
+        n => format!("{} tokens", count(u64::from(n))),
+    };
+    match rate(figures.new_tokens, figures.decode_ms) {
+        Some(rate) => format!("{tokens} · {rate} tokens/s"),
+        None => tokens,
+    }
+}
+
+pub fn percent(done: u64, total: u64) -> u32 {
+    if total == 0 {
+        return 0;
+    }
+    // Rounded down: 100 means that everything is there.
+    (u128::from(done.min(total)) * 100 / u128::from(total)) as u32
+}
+
+pub fn phase(phase: ImportPhase) -> &'static str {
+    match phase {
+        ImportPhase::Checking => "Reading the file to learn what it is",
+        ImportPhase::Converting => "Converting it to .slm",
+        ImportPhase::Receiving => "Receiving and checking pieces",
+    }
+}
+
+/// Nothing is said about an answer that ended by itself.
+pub fn finish(finish: Finish) -> Option<&'static str> {
+    match finish {
+        Finish::Stop => None,
+        Finish::Length => Some("Cut off at the length limit"),
+        Finish::Cancelled => Some("Stopped by you"),
+        Finish::NumericalCollapse => Some("Ended: no valid next word was left"),
+    }
+}
+
+/// Why a model cannot chat: what is missing, and what can be done.
+pub fn cannot_chat(ability: ChatAbility) -> Option<(&'static str, &'static str)> {
+    match ability {
+        ChatAbility::Yes => None,
+        ChatAbility::NoTokenizer => Some((
+            "This model cannot chat: its file holds no tokenizer, so words cannot become numbers.",
+            "You can still measure it under About. To chat, import a file that carries its \
+             tokenizer.",
+        )),
+        ChatAbility::NoTemplate => Some((
+            "This model cannot chat: its file has no chat template, and guessing one gives \
+             nonsense.",
+            "You can still measure it under About. To chat, choose an instruction-tuned file; \
+             such names often end in “Instruct” or “chat”.",
+        )),
+    }
+}
+
+pub fn storage(kind: StorageKind) -> &'static str {
+    match kind {
+        StorageKind::Opfs => "Private file system of this browser: models stay on this device",
+        StorageKind::Memory => {
+            "Memory only: this window offers no storage, so models are gone when it closes"
+        }
+    }
+}
+
+/// What the browser answered when it was asked not to evict.
+pub fn kept(persisted: Option<bool>) -> &'static str {
+    match persisted {
+        Some(true) => "The browser has promised to keep them",
+        Some(false) => {
+            "The browser may evict them when space runs out, or after days without a visit"
+        }
+        None => "The browser does not say whether it will keep them",
+    }
+}
+
+pub fn lane(lane: LaneId) -> &'static str {
+    match lane {
+        LaneId::ScalarWasm32 => "scalar, one number at a time; runs everywhere",
+        LaneId::Simd128Wasm32 => "SIMD128, four numbers at a time",
+        LaneId::Native => "native",
+        #[allow(unreachable_patterns, reason = "the table of lanes grows")]
+        _ => "another build of the engine",
+    }
+}
+
+/// Parts of the memory plan in the order they are drawn.
+pub fn fit_parts(fit: &FitReport) -> [(&'static str, u64); 5] {
+    [
+        ("Weights", fit.weights),
+        ("Attention memory", fit.kv),
+        ("Working space", fit.scratch),
+        ("Logits", fit.logits),
+        ("Tables", fit.metadata),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_decimal_with_three_digits() {
+        let cases = [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 kB"),
+            (99_949, "99.9 kB"),
+            (99_950, "100 kB"),
+            (999_499, "999 kB"),
+            (999_500, "1.0 MB"),
+            (98_362_432, "98.4 MB"),
+            (253_113_024, "253 MB"),
+            (4_294_967_296, "4.3 GB"),
+            (u64::MAX, "18446744 TB"),
+        ];
+        for (count, expected) in cases {
+            assert_eq!(bytes(count), expected, "{count}");
+        }
+    }
+
+    #[test]
+    fn counts_are_grouped_by_three() {
+        for (value, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (98_362_432, "98,362,432"),
+        ] {
+            assert_eq!(count(value), expected);
+        }
+    }
+
+    #[test]
+    fn time_left_gets_coarser() {
+        let cases = [
+            (0, "about a second left"),
+            (9, "9 seconds left"),
+            (11, "15 seconds left"),
+            (59, "60 seconds left"),
+            (61, "about a minute left"),
+            (90, "about 2 minutes left"),
+            (5_400, "about 2 hours left"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(time_left(seconds), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_rate_needs_tokens_and_time() {
+        let cases = [
+            (0, 10.0, None),
+            (10, 0.0, None),
+            (10, f64::NAN, None),
+            (10, 4000.0, Some("2.50")),
+            (64, 2000.0, Some("32.0")),
+            (300, 1000.0, Some("300")),
+        ];
+        for (tokens, milliseconds, expected) in cases {
+            assert_eq!(
+                rate(tokens, milliseconds).as_deref(),
+                expected,
+                "{tokens} {milliseconds}"
+            );
+        }
+    }
+
+    #[test]
+    fn hundred_percent_means_all_of_it() {
+        for (done, total, expected) in [
+            (0, 0, 0),
+            (999, 1000, 99),
+            (1000, 1000, 100),
+            (9, 3, 100),
+            (u64::MAX, u64::MAX, 100),
+        ] {
+            assert_eq!(percent(done, total), expected, "{done}/{total}");
+        }
+    }
+}

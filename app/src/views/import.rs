@@ -1,0 +1,182 @@
+//! The model that is being brought in: phase, bytes, pieces, speed, time, and a way out.
+
+use leptos::prelude::*;
+
+use crate::page::Page;
+use crate::state::{Action, Import, ImportState, Origin};
+use crate::text;
+
+#[component]
+pub fn ImportPanel() -> impl IntoView {
+    let page = Page::here();
+    let there = page.part(|app| {
+        app.imports
+            .current()
+            .map(|import| (import.id, import.state))
+    });
+    move || {
+        let (_, state) = there.get()?;
+        Some(match state {
+            ImportState::Stopped => view! { <Stopped/> }.into_any(),
+            _ => view! { <Running/> }.into_any(),
+        })
+    }
+}
+
+/// A part of the current import's words; empty when it has just gone.
+fn words(page: Page, part: impl Fn(&Import) -> String + Send + Sync + 'static) -> Memo<String> {
+    page.part(move |app| app.imports.current().map(&part).unwrap_or_default())
+}
+
+#[component]
+fn Running() -> impl IntoView {
+    let page = Page::here();
+    let name = words(page, |import| import.name.clone());
+    let phase = words(page, |import| match (import.state, import.progress) {
+        (ImportState::Stopping, _) => "Stopping".into(),
+        (_, Some(progress)) => text::phase(progress.phase).into(),
+        (_, None) => "Looking at it".into(),
+    });
+    let stopping = page.part(|app| {
+        app.imports
+            .current()
+            .is_some_and(|import| import.state == ImportState::Stopping)
+    });
+    view! {
+        <section class="import" aria-label="Import">
+            <div class="import-head">
+                <div>
+                    <h2>{move || name.get()}</h2>
+                    <p class="phase" aria-live="polite">{move || phase.get()}</p>
+                </div>
+                <button
+                    id="import-cancel"
+                    type="button"
+                    disabled=move || stopping.get()
+                    on:click=move |_| page.act(Action::CancelImport)
+                >
+                    "Cancel"
+                </button>
+            </div>
+            <Bar/>
+            <Numbers/>
+        </section>
+    }
+}
+
+#[component]
+fn Bar() -> impl IntoView {
+    let page = Page::here();
+    // `None` while the size is not known.
+    let percent = page.part(|app| {
+        let progress = app.imports.current()?.progress?;
+        (progress.bytes_total > 0).then(|| text::percent(progress.bytes, progress.bytes_total))
+    });
+    let spoken = words(page, |import| amount(import).unwrap_or_default());
+    view! {
+        <div
+            id="import-progress"
+            class="progress"
+            class:unknown=move || percent.get().is_none()
+            role="progressbar"
+            aria-label="Progress of the import"
+            aria-valuemin="0"
+            aria-valuemax="100"
+            aria-valuenow=move || percent.get()
+            aria-valuetext=move || spoken.get()
+        >
+            <span style:width=move || format!("{}%", percent.get().unwrap_or(0))></span>
+        </div>
+    }
+}
+
+#[component]
+fn Numbers() -> impl IntoView {
+    let page = Page::here();
+    let amount = words(page, |import| amount(import).unwrap_or_default());
+    let pieces = words(page, |import| match import.progress {
+        Some(p) if p.pieces_total > 0 => format!(
+            "{} of {} pieces",
+            text::count(u64::from(p.pieces)),
+            text::count(u64::from(p.pieces_total))
+        ),
+        _ => String::new(),
+    });
+    let pace = words(page, |import| {
+        let speed = import.pace.bytes_per_second();
+        speed
+            .map(|speed| format!("{}/s", text::bytes(speed)))
+            .unwrap_or_default()
+    });
+    let left = words(page, |import| {
+        let total = import.progress.map_or(0, |progress| progress.bytes_total);
+        import
+            .pace
+            .seconds_left(total)
+            .map(text::time_left)
+            .unwrap_or_default()
+    });
+    view! {
+        <p class="numbers">
+            <span>{move || amount.get()}</span>
+            <span>{move || pieces.get()}</span>
+            <span>{move || pace.get()}</span>
+            <span>{move || left.get()}</span>
+        </p>
+    }
+}
+
+fn amount(import: &Import) -> Option<String> {
+    let progress = import.progress?;
+    let done = text::bytes(progress.bytes);
+    Some(match progress.bytes_total {
+        0 => done,
+        total => format!("{done} of {}", text::bytes(total)),
+    })
+}
+
+/// Cancelled or failed: what was checked is still here.
+#[component]
+fn Stopped() -> impl IntoView {
+    let page = Page::here();
+    let name = words(page, |import| import.name.clone());
+    let kept = words(page, |import| {
+        let total = match &import.origin {
+            Origin::File { length } => *length,
+            Origin::Catalogue(entry) => entry.length,
+        };
+        match import.kept() {
+            0 => "Nothing had been fetched yet.".into(),
+            kept => format!("{} of {} are kept.", text::bytes(kept), text::bytes(total)),
+        }
+    });
+    view! {
+        <section class="import" aria-label="Import">
+            <div class="import-head">
+                <div>
+                    <h2>{move || name.get()}</h2>
+                    <p class="phase">"Stopped. "{move || kept.get()}</p>
+                </div>
+            </div>
+            <div class="actions">
+                <button
+                    class="primary"
+                    type="button"
+                    on:click=move |_| page.act(Action::ContinueImport)
+                >
+                    "Continue"
+                </button>
+                <button type="button" on:click=move |_| page.act(Action::DiscardImport)>
+                    "Discard what was fetched"
+                </button>
+                <button
+                    class="quiet"
+                    type="button"
+                    on:click=move |_| page.act(Action::CloseImport)
+                >
+                    "Not now"
+                </button>
+            </div>
+        </section>
+    }
+}

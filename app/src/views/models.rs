@@ -1,0 +1,226 @@
+//! The models on this device, and where more come from.
+
+use format::ModelId;
+use leptos::prelude::*;
+use protocol::{CatalogueEntry, ModelSummary};
+
+use super::import::ImportPanel;
+use super::offer::{FilePicker, facts};
+use crate::page::Page;
+use crate::state::{Action, Offers, entry_id};
+use crate::text;
+
+#[component]
+pub fn Models() -> impl IntoView {
+    let page = Page::here();
+    let here = page.part(|app| app.library.models().to_vec());
+    view! {
+        <div class="sheet">
+            <h1>"Models"</h1>
+            <ImportPanel/>
+            <section>
+                <h2>"On this device"</h2>
+                <Show
+                    when=move || !here.with(Vec::is_empty)
+                    fallback=|| view! { <p class="muted">"No model is here yet."</p> }
+                >
+                    <ul class="cards">
+                        <For each=move || here.get() key=key_of let:model>
+                            <Stored model/>
+                        </For>
+                    </ul>
+                </Show>
+            </section>
+            <Offered/>
+            <section>
+                <h2>"From a file"</h2>
+                <p class="muted">
+                    "Drop a .gguf or .slm file anywhere on this window, or choose one. "
+                    "It is read on this device only and checked before anything is kept."
+                </p>
+                <FilePicker/>
+            </section>
+        </div>
+    }
+}
+
+/// A card is drawn anew when this changes.
+fn key_of(model: &ModelSummary) -> (ModelId, Option<u64>) {
+    (model.id, model.partial)
+}
+
+#[component]
+fn Stored(model: ModelSummary) -> impl IntoView {
+    let page = Page::here();
+    let id = model.id;
+    let loaded = page.part(move |app| app.engine.loaded().is_some_and(|(it, _)| it.id == id));
+    let licence = model
+        .licence
+        .clone()
+        .unwrap_or_else(|| "licence not stated".into());
+    let state = match model.partial {
+        Some(bytes) => format!(
+            "{} of {} are here",
+            text::bytes(bytes),
+            text::bytes(id.length)
+        ),
+        None => format!(
+            "{} · up to {} tokens",
+            text::bytes(id.length),
+            text::count(u64::from(model.context))
+        ),
+    };
+    let cannot = model
+        .partial
+        .is_none()
+        .then(|| text::cannot_chat(model.chat))
+        .flatten();
+    let complete = model.partial.is_none();
+    view! {
+        <li class="card" class:loaded=move || loaded.get()>
+            <div>
+                <h3>
+                    {model.name}
+                    <Show when=move || loaded.get()>
+                        <span class="badge">"loaded"</span>
+                    </Show>
+                </h3>
+                <p class="facts">{state}" · "{licence}</p>
+                <p class="muted">"Made from "{model.source}</p>
+                {cannot.map(|(why, _)| view! { <p class="warn">{why}</p> })}
+                <p class="hash" title="The file’s identity: the root of its hash tree">
+                    {id.root.to_string()}
+                </p>
+            </div>
+            <div class="actions">
+                {if complete {
+                    view! { <LoadOrUnload id loaded/> }.into_any()
+                } else {
+                    view! { <Continue id/> }.into_any()
+                }}
+                <Remove id complete/>
+            </div>
+        </li>
+    }
+}
+
+#[component]
+fn LoadOrUnload(id: ModelId, loaded: Memo<bool>) -> impl IntoView {
+    let page = Page::here();
+    move || match loaded.get() {
+        true => view! {
+            <button type="button" on:click=move |_| page.act(Action::Unload)>"Unload"</button>
+        }
+        .into_any(),
+        false => view! {
+            <button class="primary" type="button" on:click=move |_| page.act(Action::Load(id))>
+                "Load"
+            </button>
+        }
+        .into_any(),
+    }
+}
+
+/// Only what the server offers can go on; a file has to be dropped again.
+#[component]
+fn Continue(id: ModelId) -> impl IntoView {
+    let page = Page::here();
+    let entry = page.part(move |app| app.library.entry(id).cloned());
+    let idle = page.part(|app| !app.imports.running());
+    move || {
+        let entry = entry.get()?;
+        Some(view! {
+            <button
+                class="primary"
+                type="button"
+                disabled=move || !idle.get()
+                on:click=move |_| page.act(Action::Get(entry.clone()))
+            >
+                "Continue"
+            </button>
+        })
+    }
+}
+
+/// Asks once more before a whole model goes.
+#[component]
+fn Remove(id: ModelId, complete: bool) -> impl IntoView {
+    let page = Page::here();
+    let (doubtful, set_doubtful) = signal(false);
+    let remove = move |_| {
+        if complete && !doubtful.get_untracked() {
+            set_doubtful.set(true);
+        } else {
+            page.act(Action::Delete(id));
+        }
+    };
+    let words = move || match (complete, doubtful.get()) {
+        (false, _) => "Discard",
+        (true, false) => "Delete",
+        (true, true) => "Really delete",
+    };
+    view! {
+        <button class="quiet" class:danger=move || doubtful.get() type="button" on:click=remove>
+            {words}
+        </button>
+    }
+}
+
+#[component]
+fn Offered() -> impl IntoView {
+    let page = Page::here();
+    let missing = page.part(|app| match app.library.offers() {
+        Offers::Here(entries) => entries
+            .iter()
+            .filter(|entry| app.library.find(entry_id(entry)).is_none())
+            .cloned()
+            .collect::<Vec<_>>(),
+        _ => Vec::new(),
+    });
+    let instead = page.part(|app| match app.library.offers() {
+        Offers::Asked => "Asking …".to_string(),
+        Offers::Here(entries) if entries.is_empty() => "This server offers no models.".into(),
+        Offers::Here(_) => "All that this server offers is here.".into(),
+        Offers::Unavailable(error) => format!("{} {}", error.what, error.remedy),
+    });
+    view! {
+        <section>
+            <h2>"From this server"</h2>
+            <Show
+                when=move || !missing.with(Vec::is_empty)
+                fallback=move || view! { <p class="muted">{move || instead.get()}</p> }
+            >
+                <ul class="cards">
+                    <For each=move || missing.get() key=|entry| entry_id(entry) let:entry>
+                        <Offer entry/>
+                    </For>
+                </ul>
+            </Show>
+        </section>
+    }
+}
+
+#[component]
+fn Offer(entry: CatalogueEntry) -> impl IntoView {
+    let page = Page::here();
+    let idle = page.part(|app| !app.imports.running());
+    let (name, facts) = (entry.name.clone(), facts(&entry));
+    view! {
+        <li class="card">
+            <div>
+                <h3>{name}</h3>
+                <p class="facts">{facts}</p>
+            </div>
+            <div class="actions">
+                <button
+                    class="primary"
+                    type="button"
+                    disabled=move || !idle.get()
+                    on:click=move |_| page.act(Action::Get(entry.clone()))
+                >
+                    "Get"
+                </button>
+            </div>
+        </li>
+    }
+}

@@ -1,0 +1,128 @@
+//! Two ways to a model: from this server, or from a file.
+
+use leptos::html::Input;
+use leptos::prelude::*;
+use protocol::CatalogueEntry;
+
+use crate::intake;
+use crate::page::Page;
+use crate::state::{Action, Offers, entry_id};
+use crate::text;
+
+/// What this is, in one glance, and how to begin.
+#[component]
+pub fn Welcome() -> impl IntoView {
+    view! {
+        <section class="welcome">
+            <h1>"A language model that lives in this tab."</h1>
+            <p class="lead">
+                "What you write is answered on this device and never leaves it. "
+                "No account, no cloud; once a model is here, no network either."
+            </p>
+            <div class="ways">
+                <FromServer/>
+                <FromFile/>
+            </div>
+        </section>
+    }
+}
+
+/// The server's first model that is not here yet, or why there is none.
+#[component]
+fn FromServer() -> impl IntoView {
+    let page = Page::here();
+    let offer = page.part(|app| app.library.first_offer().cloned());
+    let instead = page.part(|app| match app.library.offers() {
+        Offers::Asked => "Asking this server what it offers …".to_string(),
+        Offers::Here(_) => "This server offers no model. Take one from a file.".into(),
+        Offers::Unavailable(error) => format!("{} {}", error.what, error.remedy),
+    });
+    view! {
+        <div class="way">
+            <h2>"From this server"</h2>
+            {move || match offer.get() {
+                Some(entry) => view! { <GetDefault entry/> }.into_any(),
+                None => view! { <p class="muted">{instead.get()}</p> }.into_any(),
+            }}
+        </div>
+    }
+}
+
+#[component]
+fn GetDefault(entry: CatalogueEntry) -> impl IntoView {
+    let page = Page::here();
+    let id = entry_id(&entry);
+    let kept = page.part(move |app| app.library.find(id).and_then(|model| model.partial));
+    let name = entry.name.clone();
+    let facts = facts(&entry);
+    let verb = move || {
+        if kept.get().is_some() {
+            "Continue with "
+        } else {
+            "Get "
+        }
+    };
+    view! {
+        <button
+            id="get-default"
+            class="primary big"
+            type="button"
+            on:click=move |_| page.act(Action::Get(entry.clone()))
+        >
+            <span>{verb}{name}</span>
+            <span class="facts">{facts}</span>
+        </button>
+        <p class="muted">
+            {move || match kept.get() {
+                Some(bytes) => format!("{} are here already and checked.", text::bytes(bytes)),
+                None => "Every piece is checked as it comes, and an interruption costs nothing."
+                    .into(),
+            }}
+        </p>
+    }
+}
+
+/// Size and licence of an offer.
+pub fn facts(entry: &CatalogueEntry) -> String {
+    let licence = entry.licence.as_deref().unwrap_or("licence not stated");
+    format!("{} · {licence}", text::bytes(entry.length))
+}
+
+#[component]
+fn FromFile() -> impl IntoView {
+    view! {
+        <div class="way">
+            <h2>"From a file"</h2>
+            <FilePicker/>
+            <p class="muted">
+                "Or drop a .gguf or .slm file anywhere on this window. "
+                "It is copied once into the browser’s private storage."
+            </p>
+        </div>
+    }
+}
+
+/// A real file field under a label that looks like a button. No `accept`: phones grey out every
+/// file when they do not know the ending, and the worker tells what a file is anyway.
+#[component]
+pub fn FilePicker() -> impl IntoView {
+    let page = Page::here();
+    let field = NodeRef::<Input>::new();
+    let picked = move |_| {
+        if let Some(input) = field.get_untracked() {
+            intake::on_pick(page, &input);
+        }
+    };
+    view! {
+        <div class="picker">
+            <input
+                id="file-input"
+                class="covered"
+                type="file"
+                node_ref=field
+                on:change=picked
+            />
+            <label class="button" for="file-input">"Choose a file …"</label>
+        </div>
+    }
+}

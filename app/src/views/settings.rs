@@ -1,0 +1,109 @@
+//! How answers are sampled. A value is taken when the field is left, and only if it is right.
+
+use leptos::prelude::*;
+
+use crate::page::Page;
+use crate::state::{Action, FieldError, MAX_NEW_MAX, Settings};
+
+type Setter = fn(&mut Settings, &str) -> Result<(), FieldError>;
+
+#[component]
+pub fn SettingsPanel() -> impl IntoView {
+    let page = Page::here();
+    let system = page.app.with_untracked(|app| app.settings.system.clone());
+    let set_system = move |event| {
+        let mut settings = page.app.with_untracked(|app| app.settings.clone());
+        settings.system = event_target_value(&event);
+        page.act(Action::Configure(settings));
+    };
+    view! {
+        <section id="settings" class="settings" aria-label="Settings">
+            <Field
+                id="temperature"
+                label="Temperature"
+                hint="0 always takes the likeliest word; up to 2 is more surprising."
+                value=|settings| settings.temperature.to_string()
+                set=Settings::set_temperature
+            />
+            <Field
+                id="top-p"
+                label="Top-p"
+                hint="Only the likeliest words that together have this share; 1 takes all."
+                value=|settings| settings.top_p.to_string()
+                set=Settings::set_top_p
+            />
+            <Field
+                id="max-new"
+                label="Longest answer"
+                hint=format!("In tokens, 1 to {MAX_NEW_MAX}.")
+                value=|settings| settings.max_new.to_string()
+                set=Settings::set_max_new
+            />
+            <Field
+                id="seed"
+                label="Seed"
+                hint="The same seed gives the same answer on every device. Empty: a new one each time."
+                value=|settings| settings.seed.map(|seed| seed.to_string()).unwrap_or_default()
+                set=Settings::set_seed
+            />
+            <div class="setting wide">
+                <label for="system">"Instructions that come before every conversation"</label>
+                <textarea id="system" rows="2" on:change=set_system>{system}</textarea>
+            </div>
+            <button
+                class="quiet"
+                type="button"
+                on:click=move |_| {
+                    let last_model = page.app.with_untracked(|app| app.settings.last_model);
+                    let settings = Settings { last_model, ..Settings::default() };
+                    page.act(Action::Configure(settings));
+                }
+            >
+                "Back to the defaults"
+            </button>
+        </section>
+    }
+}
+
+#[component]
+fn Field(
+    id: &'static str,
+    label: &'static str,
+    #[prop(into)] hint: String,
+    value: fn(&Settings) -> String,
+    set: Setter,
+) -> impl IntoView {
+    let page = Page::here();
+    let kept = page.part(move |app| value(&app.settings));
+    let (wrong, set_wrong) = signal(None::<FieldError>);
+    let change = move |event| {
+        let mut settings = page.app.with_untracked(|app| app.settings.clone());
+        match set(&mut settings, &event_target_value(&event)) {
+            Ok(()) => {
+                set_wrong.set(None);
+                page.act(Action::Configure(settings));
+            }
+            Err(error) => set_wrong.set(Some(error)),
+        }
+    };
+    let hint_id = format!("{id}-hint");
+    view! {
+        <div class="setting">
+            <label for=id>{label}</label>
+            <input
+                id=id
+                inputmode="decimal"
+                autocomplete="off"
+                aria-describedby=hint_id.clone()
+                aria-invalid=move || wrong.get().is_some().to_string()
+                prop:value=move || kept.get()
+                on:change=change
+            />
+            <p id=hint_id class="muted">
+                <span class="wrong">{move || wrong.get().map(FieldError::words)}</span>
+                " "
+                {hint}
+            </p>
+        </div>
+    }
+}
