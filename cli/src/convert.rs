@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use convert::{ConvertError, Converter, Options, Outcome, Phase, SourceFile, Step};
+use convert::{
+    ConvertError, Converter, DriveError, Need, Options, Outcome, Phase, Progress, SourceFile,
+};
 use format::{Codec, Hasher, PieceLayer};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -100,53 +102,48 @@ fn write(
     quiet: bool,
 ) -> Result<(Outcome, PieceLayer), Failure> {
     let bar = progress_bar(quiet);
-    let mut buffer = Vec::new();
+    let failed = |error: std::io::Error| Failure::file(part, &error);
     let mut hasher = Hasher::default();
     let mut output: Option<BufWriter<File>> = None;
-    loop {
-        let progress = converter.progress();
-        bar.set_length(progress.total);
-        bar.set_position(progress.done);
-        bar.set_message(match progress.phase {
-            Phase::Reading => "reading",
-            Phase::Checking => "checking",
-            Phase::Converting => "converting",
-        });
-        match converter.poll().map_err(refuse)? {
-            Step::Need(need) => {
-                let index = need.source as usize;
-                let file = &mut source.files[index];
-                buffer.resize(need.len as usize, 0);
-                file.seek(SeekFrom::Start(need.at))
-                    .and_then(|_| file.read_exact(&mut buffer))
-                    .map_err(|error| Failure::file(&source.paths[index], &error))?;
-                converter.feed(need.at, &buffer).map_err(refuse)?;
-            }
-            Step::Write(bytes) => {
-                let out = match &mut output {
-                    Some(out) => out,
-                    // Created late: a refusal of the header leaves no file at all.
-                    None => {
-                        let file = File::create(part).map_err(|error| Failure::file(part, &error));
-                        output.insert(BufWriter::new(file?))
-                    }
-                };
-                hasher.update(bytes);
-                out.write_all(bytes)
-                    .map_err(|error| Failure::file(part, &error))?;
-            }
-            Step::Done(outcome) => {
-                bar.finish_and_clear();
-                let failed = |error: std::io::Error| Failure::file(part, &error);
-                if let Some(mut out) = output {
-                    out.flush()
-                        .and_then(|()| out.get_ref().sync_all())
-                        .map_err(failed)?;
-                }
-                return Ok((outcome, hasher.finish()));
-            }
-        }
+    let read = |need: Need, into: &mut [u8]| {
+        let index = need.source as usize;
+        let file = &mut source.files[index];
+        let read = file
+            .seek(SeekFrom::Start(need.at))
+            .and_then(|_| file.read_exact(into));
+        read.map_err(|error| Failure::file(&source.paths[index], &error))
+    };
+    let write = |bytes: &[u8]| {
+        let out = match &mut output {
+            Some(out) => out,
+            // Created late: a refusal of the header leaves no file at all.
+            None => output.insert(BufWriter::new(File::create(part).map_err(failed)?)),
+        };
+        hasher.update(bytes);
+        out.write_all(bytes).map_err(failed)
+    };
+    let ended = convert::drive(&mut converter, read, write, |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let outcome = ended.map_err(|error| match error {
+        DriveError::Convert(error) => Failure::refused(&error, error.remedy()),
+        DriveError::Read(failure) | DriveError::Write(failure) => failure,
+    })?;
+    if let Some(mut out) = output {
+        out.flush()
+            .and_then(|()| out.get_ref().sync_all())
+            .map_err(failed)?;
     }
+    Ok((outcome, hasher.finish()))
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    bar.set_length(progress.total);
+    bar.set_position(progress.done);
+    bar.set_message(match progress.phase {
+        Phase::Reading => "reading",
+        Phase::Checking => "checking",
+        Phase::Converting => "converting",
+    });
 }
 
 fn report(args: &Convert, outcome: &Outcome, layer: &PieceLayer) {
