@@ -146,27 +146,25 @@ impl Manifest {
                 }
             }
         }
-        let others = self.check_tokenizer()?;
-        if self.tensors.len() > specs.len() + others {
-            let mut names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-            names.sort_unstable();
-            let unexpected = self.tensors.keys().find(|name| {
-                let known = names.binary_search(&name.as_str()).is_ok();
-                !known && !(others == 1 && *name == TOKENIZER_TENSOR)
-            });
-            let tensor = excerpt(unexpected.map_or("", |name| name));
-            return Err(FormatError::UnexpectedTensor { tensor });
+        let mut known: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        known.extend(self.check_tokenizer()?);
+        known.sort_unstable();
+        let mut names = self.tensors.keys();
+        match names.find(|name| known.binary_search(&name.as_str()).is_err()) {
+            Some(name) => Err(FormatError::UnexpectedTensor {
+                tensor: excerpt(name),
+            }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Gives the number of tensors the tokenizer takes: one or none.
-    fn check_tokenizer(&self) -> Result<usize, FormatError> {
+    /// Gives the tensor the tokenizer takes, if there is one.
+    fn check_tokenizer(&self) -> Result<Option<&'static str>, FormatError> {
         let wanted = self.kind == Kind::Model;
         let Some(tokenizer) = &self.tokenizer else {
             return match wanted {
                 true => Err(FormatError::TokenizerPresence { wanted }),
-                false => Ok(0),
+                false => Ok(None),
             };
         };
         if !wanted {
@@ -202,7 +200,7 @@ impl Manifest {
                     found,
                 })
             }
-            Some(_) => Ok(1),
+            Some(_) => Ok(Some(TOKENIZER_TENSOR)),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Block formats against `golden/ops`: dequantization is bit-equal to ggml's C code (as its README
 //! states), quantization to the `gguf` 0.19.0 package, 16-bit floats to exact conversion.
+#![allow(clippy::unwrap_used)] // Tests, the functions beside them included.
 
 use format::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use format::{Codec, FormatError, Layout, check_finite, dequantize, pack_r4, quantize, unpack_row};
 use safetensors::SafeTensors;
+
+type Widen = fn(u16) -> f32;
+type Narrow = fn(f32) -> u16;
 
 const CASES: [(&str, Codec, Layout); 3] = [
     ("Q8_0", Codec::Q8_0, Layout::Q8_0R4),
@@ -153,7 +157,7 @@ fn quantized_rows_have_the_reference_bits() {
 fn every_16_bit_float_widens_exactly() {
     let data = golden("dequant");
     let file = SafeTensors::deserialize(&data).unwrap();
-    let cases: [(&str, fn(u16) -> f32, Layout); 2] = [
+    let cases: [(&str, Widen, Layout); 2] = [
         ("F16", f16_to_f32, Layout::F16),
         ("BF16", bf16_to_f32, Layout::Bf16),
     ];
@@ -177,7 +181,7 @@ fn narrowing_rounds_to_nearest_even() {
     let data = golden("quantize");
     let file = SafeTensors::deserialize(&data).unwrap();
     let input = floats(&file, "to16.input.f32");
-    let cases: [(&str, fn(f32) -> u16, fn(u16) -> f32); 2] = [
+    let cases: [(&str, Narrow, Widen); 2] = [
         ("F16", f32_to_f16, f16_to_f32),
         ("BF16", f32_to_bf16, bf16_to_f32),
     ];
