@@ -1,1 +1,27 @@
-//! Not yet built.
+//! Drives the finished app in a real browser, as a person would.
+//!
+//! Reading order: `error`, `places` (what must have been built), `process` (nothing outlives a
+//! test), `http` and `folder` (the smallest client and server), `server` (`tinyrustlm serve`),
+//! `browser` (driver, profile, session), `page` (the app's page), `link` (a worker without a
+//! page).
+//!
+//! `./test` builds what is needed and runs these tests one after another.
+
+mod browser;
+mod error;
+mod folder;
+mod http;
+mod link;
+mod page;
+mod places;
+mod process;
+mod server;
+
+pub use browser::{Browser, Engine, Profile};
+pub use error::{E2eError, Result};
+pub use folder::Folder;
+pub use http::{Reply, get};
+pub use link::WorkerLink;
+pub use page::Page;
+pub use places::{dist, eval, golden, model_gguf, model_slm, suite_lane};
+pub use server::{Line, Options, Server};

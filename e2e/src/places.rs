@@ -1,0 +1,122 @@
+//! What must have been built before a browser test can run.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::error::{E2eError, Result};
+
+const TEST: &str = "./test";
+
+/// The finished app.
+pub fn dist() -> Result<PathBuf> {
+    existing(checkout().join("dist"), "index.html")
+}
+
+/// A lane with the kernel suite inside.
+pub fn suite_lane(name: &str) -> Result<PathBuf> {
+    existing(
+        target()?.join("suite-lanes").join(format!("{name}.wasm")),
+        "",
+    )
+}
+
+/// The default model as its makers publish it.
+pub fn model_gguf() -> Result<PathBuf> {
+    existing(models()?.join("SmolLM2-135M-Instruct.Q4_1.gguf"), "")
+}
+
+/// The same, converted.
+pub fn model_slm() -> Result<PathBuf> {
+    existing(models()?.join("SmolLM2-135M-Instruct.slm"), "")
+}
+
+/// The folder of expected values beside the checkout.
+pub fn golden() -> Result<PathBuf> {
+    let path = checkout().join("../shared/golden");
+    match path.is_dir() {
+        true => Ok(path),
+        false => Err(E2eError::Missing {
+            path,
+            made_by: "the checkout with its folder of golden data",
+        }),
+    }
+}
+
+pub fn tinyrustlm() -> Result<PathBuf> {
+    existing(target()?.join("release/tinyrustlm"), "")
+}
+
+/// The native program's answers to lines of `tinyrustlm eval`.
+pub fn eval(arguments: &[&str], lines: &[Value]) -> Result<Vec<Value>> {
+    let program = tinyrustlm()?;
+    let start = |source| E2eError::Start {
+        program: program.clone(),
+        source,
+    };
+    let mut child = Command::new(&program)
+        .arg("eval")
+        .arg(model_slm()?)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(start)?;
+    if let Some(mut input) = child.stdin.take() {
+        for line in lines {
+            writeln!(input, "{line}").map_err(E2eError::io(&program))?;
+        }
+    }
+    let output = child.wait_with_output().map_err(E2eError::io(&program))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let shape = |found: &str| E2eError::Shape {
+        what: "an answer of tinyrustlm eval",
+        found: found.to_owned(),
+    };
+    let answers: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).map_err(|_| shape(line)))
+        .collect::<Result<_>>()?;
+    match answers.len() == lines.len() {
+        true => Ok(answers),
+        false => Err(shape(&text)),
+    }
+}
+
+fn checkout() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// A test runs from `TARGET/PROFILE/deps/`.
+fn target() -> Result<PathBuf> {
+    let here = std::env::current_exe().map_err(E2eError::io(Path::new("this program")))?;
+    let target = here.ancestors().nth(3).map(Path::to_owned);
+    target.ok_or(E2eError::Missing {
+        path: here,
+        made_by: "cargo",
+    })
+}
+
+fn models() -> Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("TINYRUSTLM_MODELS") {
+        return Ok(PathBuf::from(folder));
+    }
+    let home = std::env::var_os("HOME").ok_or(E2eError::Missing {
+        path: PathBuf::from("the home folder"),
+        made_by: TEST,
+    })?;
+    Ok(PathBuf::from(home).join(".cache/tinyrustlm/models"))
+}
+
+fn existing(path: PathBuf, file: &str) -> Result<PathBuf> {
+    match path.join(file).exists() || (file.is_empty() && path.exists()) {
+        true => Ok(path),
+        false => Err(E2eError::Missing {
+            path,
+            made_by: TEST,
+        }),
+    }
+}
