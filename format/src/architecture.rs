@@ -25,6 +25,10 @@ pub const HEADS_MAX: u32 = 1024;
 pub const HEAD_DIM_MAX: u32 = 1024;
 /// Above the longest published contexts (10 million positions).
 pub const CONTEXT_MAX: u32 = 1 << 24;
+/// Smallest f32 setting above zero, far below any in use. Of all positive f32 only 7.038531e-26
+/// changes when its shortest decimal is read through f64 (every one was tried), so with this limit
+/// the number that is written is the number that is read.
+pub const SETTING_MIN: f32 = 1e-20;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,9 +205,13 @@ impl Architecture {
             let (heads, kv_heads) = (self.heads, self.kv_heads);
             return Err(FormatError::HeadsNotDivisible { heads, kv_heads });
         }
-        let eps = f64::from(self.norm.eps);
+        let eps = self.norm.eps;
         // Zero would divide a row of zeros by zero.
-        number("norm.eps", eps, eps > 0.0 && eps <= 1.0)?;
+        number(
+            "norm.eps",
+            f64::from(eps),
+            (SETTING_MIN..=1.0).contains(&eps),
+        )?;
         self.rope.check(self.head_dim)
     }
 

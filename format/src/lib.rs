@@ -41,8 +41,8 @@ mod wording;
 
 pub use architecture::{
     Activation, Architecture, CONTEXT_MAX, FFN_MAX, Family, Ffn, HEAD_DIM_MAX, HEADS_MAX,
-    HIDDEN_MAX, LAYERS_MAX, Layer, Mixer, Norm, NormKind, Rope, RopePairing, RopeScaling, Shape,
-    TensorRole, TensorSpec, VOCAB_MAX,
+    HIDDEN_MAX, LAYERS_MAX, Layer, Mixer, Norm, NormKind, Rope, RopePairing, RopeScaling,
+    SETTING_MIN, Shape, TensorRole, TensorSpec, VOCAB_MAX,
 };
 pub use error::{FormatError, JsonText};
 pub use finite::{check_filler, check_finite};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::architecture::number;
+use crate::architecture::{SETTING_MIN, number};
 use crate::error::excerpt;
 use crate::{Architecture, Digest, FormatError, Layout, Shape, TensorRole, TensorSpec};
 
@@ -269,13 +269,19 @@ impl Generation {
             Some(value) => number(field, f64::from(value), holds(value)),
             None => Ok(()),
         };
-        check("generation.temperature", self.temperature, |t| t >= 0.0)?;
-        check("generation.top_p", self.top_p, |p| p > 0.0 && p <= 1.0)?;
-        check("generation.min_p", self.min_p, |p| (0.0..=1.0).contains(&p))?;
+        check("generation.temperature", self.temperature, |t| {
+            t == 0.0 || t >= SETTING_MIN
+        })?;
+        check("generation.top_p", self.top_p, |p| {
+            (SETTING_MIN..=1.0).contains(&p)
+        })?;
+        check("generation.min_p", self.min_p, |p| {
+            p == 0.0 || (SETTING_MIN..=1.0).contains(&p)
+        })?;
         check(
             "generation.repetition_penalty",
             self.repetition_penalty,
-            |r| r > 0.0,
+            |r| r >= SETTING_MIN,
         )
     }
 }

@@ -138,7 +138,7 @@ prop_compose! {
     fn architectures()(
         (vocab, hidden, ffn) in (3u32..200, 1u32..200, 1u32..200),
         (kv_heads, per, half) in (1u32..4, 1u32..4, 1u32..20),
-        (eps, base) in (f32::MIN_POSITIVE..1.0, 1.5..1e9f64),
+        (eps, base) in (SETTING_MIN..1.0, 1.5..1e9f64),
         scaling in scaling(),
         pairing in prop_oneof![Just(RopePairing::Half), Just(RopePairing::Interleaved)],
         (qkv_bias, o_bias, ffn_bias, tied_head) in any::<(bool, bool, bool, bool)>(),
@@ -201,7 +201,7 @@ proptest! {
 
     /// The real numbers of a header are read back with the bits they were written with.
     #[test]
-    fn numbers_round_trip_exactly(eps in 1u32..=0x3f80_0000, base in 1.0f64.to_bits() + 1..0x7ff0 << 48) {
+    fn numbers_round_trip_exactly(eps in SETTING_MIN.to_bits()..=0x3f80_0000, base in 1.0f64.to_bits() + 1..0x7ff0 << 48) {
         let mut manifest = manifest(architecture(), Kind::Bare, Layout::F16);
         manifest.architecture.norm.eps = f32::from_bits(eps);
         manifest.architecture.rope.base = f64::from_bits(base);

@@ -69,7 +69,7 @@ fn numbers() {
         field,
         bits: value.to_bits(),
     };
-    for bad in [0.0, -1e-5, 1.5, f32::NAN, f32::INFINITY] {
+    for bad in [0.0, -1e-5, 7.038531e-26, 1.5, f32::NAN, f32::INFINITY] {
         let mut manifest = model();
         manifest.architecture.norm.eps = bad;
         assert_eq!(
@@ -94,7 +94,11 @@ fn numbers() {
     for bad in [1.0, 0.0, -10000.0] {
         refuse_value(|m| m.architecture.rope.base = bad, number("rope.base", bad));
     }
-    let generation: [(&str, f32, SetNumber); 8] = [
+    let generation: [(&str, f32, SetNumber); 10] = [
+        ("generation.temperature", 1e-21, |g, n| {
+            g.temperature = Some(n)
+        }),
+        ("generation.min_p", 1e-21, |g, n| g.min_p = Some(n)),
         ("generation.temperature", -0.5, |g, n| {
             g.temperature = Some(n)
         }),
