@@ -3,6 +3,7 @@
 //! The suite is the one that runs natively (`runtime::kernels`); here it checks the code that
 //! this engine makes of the lane. A lane's module carries it as exports: `suite_count`, and
 //! `suite_run(index)`, which answers 0 if the case holds.
+#![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
 

@@ -1,0 +1,184 @@
+//! What `tinyrustlm serve` tells a browser. Wanted values: the isolation headers of the HTML
+//! standard, the media types of the IANA registry, ranges and entity tags of RFC 9110.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use e2e::{Browser, Options, Page, Profile, Server, get, model_slm};
+use protocol::{CATALOGUE_SCHEMA, Catalogue, LaneManifest};
+use serde_json::json;
+
+const MODEL: &str = "/models/SmolLM2-135M-Instruct.slm";
+
+#[test]
+fn every_answer_isolates_and_forbids_what_is_foreign() {
+    let server = Server::start(Options::default()).unwrap();
+    for path in [
+        "/",
+        "/app.js",
+        "/models/catalogue.json",
+        MODEL,
+        "/no/such/file",
+    ] {
+        let range = [("Range", "bytes=0-9")];
+        let reply = get(&server.host, path, &range).unwrap();
+        let header = |name| reply.header(name);
+        assert_eq!(
+            header("cross-origin-opener-policy"),
+            "same-origin",
+            "{path}"
+        );
+        assert_eq!(
+            header("cross-origin-embedder-policy"),
+            "require-corp",
+            "{path}"
+        );
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        let policy = header("content-security-policy");
+        for part in [
+            "default-src 'self'",
+            "'wasm-unsafe-eval'",
+            "object-src 'none'",
+        ] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(!policy.contains("unsafe-inline"), "{path}: {policy}");
+        assert!(!policy.contains("'unsafe-eval'"), "{path}: {policy}");
+    }
+}
+
+#[test]
+fn without_isolation_headers_only_those_are_missing() {
+    let server = Server::start(Options {
+        no_isolation_headers: true,
+        ..Options::default()
+    })
+    .unwrap();
+    let reply = get(&server.host, "/", &[]).unwrap();
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("cross-origin-opener-policy"), "");
+    assert_eq!(reply.header("cross-origin-embedder-policy"), "");
+    assert_eq!(reply.header("x-content-type-options"), "nosniff");
+}
+
+#[test]
+fn files_have_their_media_types() {
+    let server = Server::start(Options::default()).unwrap();
+    let manifest = get(&server.host, "/lanes/manifest.json", &[]).unwrap();
+    let lanes: LaneManifest = serde_json::from_slice(&manifest.body).unwrap();
+    let lane = format!("/lanes/{}", lanes.artifacts[0].url);
+    for (path, want) in [
+        ("/", "text/html"),
+        ("/boot.js", "text/javascript"),
+        ("/worker.js", "text/javascript"),
+        ("/sw.js", "text/javascript"),
+        ("/style.css", "text/css"),
+        ("/app_bg.wasm", "application/wasm"),
+        (&lane, "application/wasm"),
+        ("/manifest.webmanifest", "application/manifest+json"),
+        ("/models/catalogue.json", "application/json"),
+    ] {
+        let reply = get(&server.host, path, &[]).unwrap();
+        assert_eq!(reply.status, 200, "{path}");
+        let kind = reply.header("content-type");
+        assert_eq!(kind.split(';').next(), Some(want), "{path}");
+    }
+}
+
+#[test]
+fn models_come_in_ranges_that_can_be_trusted() {
+    let server = Server::start(Options::default()).unwrap();
+    let file = std::fs::read(model_slm().unwrap()).unwrap();
+    let whole = file.len();
+    for (first, last) in [
+        (0, 0),
+        (0, 1_048_575),
+        (1_048_576, 1_048_676),
+        (whole - 5, whole - 1),
+    ] {
+        let range = format!("bytes={first}-{last}");
+        let reply = get(&server.host, MODEL, &[("Range", &range)]).unwrap();
+        assert_eq!(reply.status, 206, "{range}");
+        let want = format!("bytes {first}-{last}/{whole}");
+        assert_eq!(reply.header("content-range"), want);
+        assert!(reply.body == file[first..=last], "{range}");
+    }
+    let beyond = format!("bytes={whole}-");
+    let reply = get(&server.host, MODEL, &[("Range", &beyond)]).unwrap();
+    assert_eq!(reply.status, 416);
+}
+
+#[test]
+fn an_unchanged_file_is_not_sent_again() {
+    let server = Server::start(Options::default()).unwrap();
+    for path in ["/app.js", "/models/catalogue.json"] {
+        let first = get(&server.host, path, &[]).unwrap();
+        let (name, value) = match first.header("etag") {
+            "" => ("If-Modified-Since", first.header("last-modified")),
+            etag => ("If-None-Match", etag),
+        };
+        assert!(!value.is_empty(), "{path}: neither ETag nor Last-Modified");
+        let second = get(&server.host, path, &[(name, value)]).unwrap();
+        assert_eq!(second.status, 304, "{path}");
+        assert!(second.body.is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn the_catalogue_offers_the_model_with_its_pieces() {
+    let server = Server::start(Options::default()).unwrap();
+    let reply = get(&server.host, "/models/catalogue.json", &[]).unwrap();
+    let catalogue: Catalogue = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!(catalogue.schema, CATALOGUE_SCHEMA);
+    let [entry] = catalogue.models.as_slice() else {
+        panic!("one model was offered: {catalogue:?}");
+    };
+    let length = std::fs::metadata(model_slm().unwrap()).unwrap().len();
+    assert_eq!(entry.length, length);
+    let pieces = format!("/models/{}", entry.pieces_url);
+    let pieces = get(&server.host, &pieces, &[]).unwrap();
+    assert_eq!(pieces.body.len() as u64, 32 * length.div_ceil(1_048_576));
+}
+
+#[test]
+fn nothing_outside_the_folders_is_served() {
+    let server = Server::start(Options::default()).unwrap();
+    for path in [
+        "/../Cargo.toml",
+        "/%2e%2e/Cargo.toml",
+        "/models/../../Cargo.toml",
+        "/models/..%2f..%2fCargo.toml",
+        "/models/SmolLM2-135M-Instruct.Q4_1.gguf",
+    ] {
+        let reply = get(&server.host, path, &[]).unwrap();
+        assert!(
+            [400, 404].contains(&reply.status),
+            "{path}: {}",
+            reply.status
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_service_worker_isolates_where_the_server_does_not() {
+    let server = Server::start(Options {
+        no_isolation_headers: true,
+        ..Options::default()
+    })
+    .unwrap();
+    let profile = Profile::fresh().unwrap();
+    let browser = Browser::start(&profile).await.unwrap();
+    let page = Page::open(&browser, &server.url("")).await.unwrap();
+    page.wait_state("empty", Duration::from_secs(60))
+        .await
+        .unwrap();
+    let isolated = browser.js("return crossOriginIsolated", &[]).await.unwrap();
+    assert_eq!(isolated, json!(true));
+    // It stays so, and the page is not loaded again and again for it.
+    page.reload().await.unwrap();
+    let isolated = browser.js("return crossOriginIsolated", &[]).await.unwrap();
+    assert_eq!(isolated, json!(true));
+    let pages = server.log().unwrap();
+    let pages = pages.iter().filter(|line| line.path == "/").count();
+    assert!(pages <= 2, "the page was fetched {pages} times");
+}
