@@ -156,7 +156,8 @@ impl Weights {
         let mut floats = self.vectors.iter_mut();
         for range in &self.vector_bytes {
             let values = self.region.bytes(range).as_chunks::<4>().0;
-            for (float, value) in floats.by_ref().zip(values) {
+            // The values lead: a zip takes one more from whichever side leads.
+            for (value, float) in values.iter().zip(floats.by_ref()) {
                 *float = f32::from_le_bytes(*value);
             }
         }
