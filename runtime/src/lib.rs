@@ -33,11 +33,12 @@ mod handles;
 mod lane;
 mod self_test;
 mod staging;
+pub mod tiny;
 
 pub use error::RuntimeError;
 pub use generate::{Request, Step};
 pub use kernels::Kernels;
-pub use lane::{HeaderAt, HostRead, Lane};
+pub use lane::{HeaderAt, HostRead, Lane, RESERVE_BYTES};
 pub use model::{Engine, Model};
 pub use plan::{KvFormat, Mode, Options, PREFILL_TILE_DEFAULT, PREFILL_TILE_MAX, Plan, plan};
 pub use self_test::self_test;
