@@ -177,6 +177,13 @@ impl FormatError {
                     "tensor {tensor:?}: dtype or shape differ from the manifest"
                 )
             }
+            _ => self.fmt_range(f),
+        }
+    }
+
+    fn fmt_range(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use FormatError::*;
+        match self {
             OffsetsReversed { tensor } => write!(f, "tensor {tensor:?} ends before it starts"),
             Overlap {
                 tensor,

@@ -201,7 +201,10 @@ proptest! {
 
     /// The real numbers of a header are read back with the bits they were written with.
     #[test]
-    fn numbers_round_trip_exactly(eps in SETTING_MIN.to_bits()..=0x3f80_0000, base in 1.0f64.to_bits() + 1..0x7ff0 << 48) {
+    fn numbers_round_trip_exactly(
+        eps in SETTING_MIN.to_bits()..=0x3f80_0000,
+        base in 1.0f64.to_bits() + 1..0x7ff0 << 48,
+    ) {
         let mut manifest = manifest(architecture(), Kind::Bare, Layout::F16);
         manifest.architecture.norm.eps = f32::from_bits(eps);
         manifest.architecture.rope.base = f64::from_bits(base);

@@ -124,30 +124,32 @@ fn numbers() {
     }
 }
 
+fn llama3(factor: f64, low: f64, high: f64, original_context: u32) -> RopeScaling {
+    RopeScaling::Llama3 {
+        factor,
+        low_freq_factor: low,
+        high_freq_factor: high,
+        original_context,
+    }
+}
+
+/// `betas` are the fast and the slow one.
+fn yarn(factor: f64, betas: [f64; 2], original_context: u32, attention: f64) -> RopeScaling {
+    RopeScaling::Yarn {
+        factor,
+        beta_fast: betas[0],
+        beta_slow: betas[1],
+        original_context,
+        attention_factor: attention,
+        truncate: true,
+    }
+}
+
 #[test]
-fn rope_scaling() {
+fn rope_scaling_outside_its_limits() {
     let number = |field, value: f64| Number {
         field,
         bits: value.to_bits(),
-    };
-    let (low_freq_factor, high_freq_factor, original_context) = (1.0, 4.0, 64);
-    let llama3 =
-        |factor, low_freq_factor, high_freq_factor, original_context| RopeScaling::Llama3 {
-            factor,
-            low_freq_factor,
-            high_freq_factor,
-            original_context,
-        };
-    let yarn = |factor, beta_fast, beta_slow, original_context, attention_factor| {
-        let truncate = true;
-        RopeScaling::Yarn {
-            factor,
-            beta_fast,
-            beta_slow,
-            original_context,
-            attention_factor,
-            truncate,
-        }
     };
     let dimension = |found| Dimension {
         field: "rope.scaling.original_context",
@@ -172,38 +174,39 @@ fn rope_scaling() {
             llama3(8.0, 4.0, 4.0, 64),
             number("rope.scaling.high_freq_factor", 4.0),
         ),
+        (llama3(8.0, 1.0, 4.0, 0), dimension(0)),
         (
-            llama3(8.0, low_freq_factor, high_freq_factor, 0),
-            dimension(0),
-        ),
-        (
-            yarn(0.5, 32.0, 1.0, 64, 1.0),
+            yarn(0.5, [32.0, 1.0], 64, 1.0),
             number("rope.scaling.factor", 0.5),
         ),
         (
-            yarn(4.0, 32.0, 0.0, 64, 1.0),
+            yarn(4.0, [32.0, 0.0], 64, 1.0),
             number("rope.scaling.beta_slow", 0.0),
         ),
         (
-            yarn(4.0, 1.0, 2.0, 64, 1.0),
+            yarn(4.0, [1.0, 2.0], 64, 1.0),
             number("rope.scaling.beta_fast", 1.0),
         ),
         (
-            yarn(4.0, 32.0, 1.0, 64, 0.0),
+            yarn(4.0, [32.0, 1.0], 64, 0.0),
             number("rope.scaling.attention_factor", 0.0),
         ),
         (
-            yarn(4.0, 32.0, 1.0, u32::MAX, 1.0),
+            yarn(4.0, [32.0, 1.0], u32::MAX, 1.0),
             dimension(u64::from(u32::MAX)),
         ),
     ];
     for (scaling, expected) in cases {
         refuse_value(|m| m.architecture.rope.scaling = scaling.clone(), expected);
     }
+}
+
+#[test]
+fn rope_scaling_within_limits_is_kept() {
     for good in [
         RopeScaling::Linear { factor: 4.0 },
-        llama3(8.0, low_freq_factor, high_freq_factor, original_context),
-        yarn(4.0, 32.0, 1.0, 64, 1.1386),
+        llama3(8.0, 1.0, 4.0, 64),
+        yarn(4.0, [32.0, 1.0], 64, 1.1386),
     ] {
         let mut manifest = model();
         manifest.architecture.rope.scaling = good;

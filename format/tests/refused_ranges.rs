@@ -70,6 +70,21 @@ fn ranges() {
             found: end,
         },
     );
+}
+
+/// As above: beyond the end, and lengths that the shape does not make up.
+#[test]
+fn lengths() {
+    let draft = Draft::new(model());
+    let norm = draft.entry("norm");
+    let (start, end) = draft.offsets("norm");
+    let tensor = || String::from("norm");
+    let put = |from: u64, to: u64, cols: u64, expected: FormatError| {
+        let text = format!(
+            "\"norm\":{{\"dtype\":\"F32\",\"shape\":[1,{cols}],\"data_offsets\":[{from},{to}]}}"
+        );
+        refuse(&norm, &text, expected);
+    };
     let file_len = draft.file_len;
     let far = file_len - draft.data_start + 1;
     put(
