@@ -71,8 +71,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 fn is_shell(path: &str) -> bool {
     let room = room_of(path);
     let below = path.get(room.len() + 1..).unwrap_or_default();
-    // A room's outer tests drive it, as a shell does.
-    if below.starts_with("tests/") {
+    // A room's outer tests and examples drive it, as a shell does.
+    if below.starts_with("tests/") || below.starts_with("examples/") {
         return true;
     }
     let is_listed = |places: &[&str]| {
