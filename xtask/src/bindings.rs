@@ -78,6 +78,8 @@ fn glue(
         .out_name(module.out_name)
         .web(true)?
         .typescript(false)
+        // The glue finds its module beside itself, so that the page need not name it.
+        .omit_default_module_path(false)
         .remove_name_section(true)
         .remove_producers_section(true);
     bindgen.generate(out)?;
