@@ -68,10 +68,11 @@ pub fn softplus_v1(x: f32) -> f32 {
     // ln(1 + e) = e - e^2 / 2 + e^3 p(e), the first two terms without loss.
     let (square, square_low) = product(e, e);
     let tail = e * square * horner(e, &LOG1P);
-    // NaN fails the comparison and comes back through `e`.
     let (line, line_low) = ordered_sum(if x > 0.0 { x } else { 0.0 }, e);
     let (sum, sum_low) = sum(line, -0.5 * square);
-    sum + ((line_low + sum_low) + (tail - 0.5 * square_low))
+    let soft = sum + ((line_low + sum_low) + (tail - 0.5 * square_low));
+    // Beyond 64 the result is x; NaN fails the comparison and comes back through `e`.
+    if x > 64.0 { x } else { soft }
 }
 
 /// `1 / sqrt(x)`, both steps correctly rounded.
@@ -142,8 +143,12 @@ fn logistic_times(y: f32, w: f32, w_low: f32) -> f32 {
         0.0
     };
     let quotient = above / one;
-    let quotient = quotient + (above_low - quotient * one_low) / one;
-    scale(quotient, if negative { power.exponent } else { 0 })
+    // The clamp keeps infinity times zero out; beyond it there is nothing to correct.
+    let lost = above_low - clamp(quotient, -126.0, 126.0) * one_low;
+    scale(
+        quotient + lost / one,
+        if negative { power.exponent } else { 0 },
+    )
 }
 
 /// `y * 2^exponent`, rounded once; `y` normal, `exponent` in -250..=128.

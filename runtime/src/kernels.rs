@@ -1,7 +1,7 @@
 //! The inner loops, for each instruction set that is worth it.
 //!
-//! Reading order: `matrix` and `quantized` (what goes in), `shared` (where it goes), `scalar` (the
-//! matrix products that define the bits), `vectors` (operations along one vector), `attention`;
+//! Reading order: `matrix` and `quantized` (what goes in), `shared` (where it goes), `blocks` and
+//! `scalar` (the matrix products that define the bits), `vectors` (operations along one vector), `attention`;
 //! then the instruction sets, and `suite`, which holds each of them to `scalar` bit for bit.
 
 mod matrix;
@@ -9,10 +9,39 @@ mod quantized;
 mod shared;
 
 mod attention;
+mod blocks;
 mod counters;
 mod half;
 mod scalar;
 mod vectors;
+
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+mod lanes;
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+mod wide;
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+mod wide_attention;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
+
+#[cfg(test)]
+mod golden;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
+#[cfg(all(target_arch = "wasm32", feature = "suite"))]
+mod suite_exports;
 
 pub use attention::{Attention, Cells, KV_BLOCK, KvHead};
 pub use counters::{Calls, calls};
@@ -31,6 +60,10 @@ pub struct Kernels(Isa);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Isa {
     Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128(simd128::Simd128),
 }
 
 impl Kernels {
@@ -38,12 +71,23 @@ impl Kernels {
 
     /// The fastest implementation that this machine and build have.
     pub fn best() -> Kernels {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(isa) = avx2::Avx2::detect() {
+            return Kernels(Isa::Avx2(isa));
+        }
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        return Kernels(Isa::Simd128(simd128::Simd128::HERE));
+        #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
         Kernels::SCALAR
     }
 
     pub fn name(self) -> &'static str {
         match self.0 {
             Isa::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(_) => "avx2",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Isa::Simd128(_) => "simd128",
         }
     }
 
@@ -68,6 +112,16 @@ impl Kernels {
             Isa::Scalar => {
                 counters::count_scalar();
                 scalar::matmul(w, x, &mut y);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(isa) => {
+                counters::count_simd();
+                isa.matmul(w, x, &mut y);
+            }
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Isa::Simd128(isa) => {
+                counters::count_simd();
+                isa.matmul(w, x, &mut y);
             }
         }
     }
@@ -119,6 +173,10 @@ impl Kernels {
     ) -> Result<(), TrResult> {
         match self.0 {
             Isa::Scalar => attention::attention(&attention::ScalarSums, job, scores, out),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(isa) => isa.attention(job, scores, out),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Isa::Simd128(isa) => isa.attention(job, scores, out),
         }
     }
 }

@@ -37,14 +37,22 @@ fn check(name: &str, function: fn(f32) -> f32, reference: fn(f64) -> f64) {
         1009
     };
     let (mut worst, mut at) = (0.0, 0.0f32);
-    let mut bits = 0u64;
-    while bits <= u64::from(u32::MAX) {
-        let x = f32::from_bits(bits as u32);
+    let corners = [
+        f32::INFINITY,
+        f32::NAN,
+        f32::MAX,
+        0.0,
+        f32::from_bits(1),
+        1.0,
+        128.0,
+    ];
+    let corners = corners.into_iter().flat_map(|x| [x, -x]);
+    let walk = (0..=u32::MAX).step_by(step).map(f32::from_bits);
+    for x in corners.chain(walk) {
         let error = ulps(function(x), reference(f64::from(x)));
         if error > worst {
             (worst, at) = (error, x);
         }
-        bits += step;
     }
     println!("{name}: {worst:.3} ULP at {at:e} ({:#010x})", at.to_bits());
     assert!(worst <= 2.0, "{name}: {worst} ULP at {at:e}");

@@ -3,8 +3,6 @@
 use format::{BLOCK, Layout};
 use protocol::TrResult;
 
-use super::half::f16_to_f32;
-
 /// Columns in a quantization block.
 pub(super) const COLS: usize = BLOCK as usize;
 
@@ -124,62 +122,3 @@ const _: () = {
     assert!(matches!(Layout::Q4_0R4.group_block_bytes(), Some(72)));
     assert!(matches!(Layout::Q4_1R4.group_block_bytes(), Some(80)));
 };
-
-/// One block of four rows, decoded: weight `[k][r]` is `codes[k][r] * scales[r] + mins[r]`.
-#[derive(Clone, Copy)]
-pub(super) struct Block {
-    pub codes: [[i8; 4]; COLS],
-    pub scales: [f32; 4],
-    /// Only for layouts that have minima.
-    pub mins: [f32; 4],
-}
-
-impl Block {
-    #[inline(always)]
-    pub fn q8_0(bytes: &[u8; Q8_0_BYTES]) -> Block {
-        let mut block = Block::scaled(&bytes[4 * COLS..]);
-        for k in 0..COLS {
-            block.codes[k] = [0, 1, 2, 3].map(|r| bytes[k / 4 * 16 + r * 4 + k % 4] as i8);
-        }
-        block
-    }
-
-    #[inline(always)]
-    pub fn q4_0(bytes: &[u8; Q4_0_BYTES]) -> Block {
-        let mut block = Block::scaled(&bytes[2 * COLS..]);
-        block.nibbles(bytes, 8);
-        block
-    }
-
-    #[inline(always)]
-    pub fn q4_1(bytes: &[u8; Q4_1_BYTES]) -> Block {
-        let mut block = Block::scaled(&bytes[2 * COLS..]);
-        block.nibbles(bytes, 0);
-        block.mins = Block::four(&bytes[2 * COLS + 8..]);
-        block
-    }
-
-    #[inline(always)]
-    fn scaled(scales: &[u8]) -> Block {
-        Block {
-            codes: [[0; 4]; COLS],
-            scales: Block::four(scales),
-            mins: [0.0; 4],
-        }
-    }
-
-    #[inline(always)]
-    fn nibbles(&mut self, bytes: &[u8], zero: i8) {
-        for k in 0..COLS / 2 {
-            let packed = [0, 1, 2, 3].map(|r| bytes[k / 4 * 16 + r * 4 + k % 4]);
-            self.codes[k] = packed.map(|b| (b & 15) as i8 - zero);
-            self.codes[k + COLS / 2] = packed.map(|b| (b >> 4) as i8 - zero);
-        }
-    }
-
-    /// Four f16.
-    #[inline(always)]
-    fn four(bytes: &[u8]) -> [f32; 4] {
-        [0, 2, 4, 6].map(|at| f16_to_f32(u16::from_le_bytes([bytes[at], bytes[at + 1]])))
-    }
-}

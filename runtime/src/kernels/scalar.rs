@@ -5,86 +5,64 @@
 
 use format::Layout;
 
+use super::blocks::{Codec, Q4, Q4Min, Q8};
 use super::half::f16_to_f32;
-use super::matrix::{Block, COLS, Matrix, Q4_0_BYTES, Q4_1_BYTES, Q8_0_BYTES};
-use super::quantized::{Input, Quantized, QuantizedBlock};
+use super::matrix::{COLS, Matrix, Q4_0_BYTES, Q4_1_BYTES, Q8_0_BYTES};
+use super::quantized::{Input, Quantized};
 use super::shared::Part;
 
 /// Tokens that share one decoding of a weight block.
 const TILE: usize = 8;
 
 pub fn matmul(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
-    let q8_0 = |bytes: &[u8; Q8_0_BYTES]| Block::q8_0(bytes);
-    let q4_0 = |bytes: &[u8; Q4_0_BYTES]| Block::q4_0(bytes);
-    let q4_1 = |bytes: &[u8; Q4_1_BYTES]| Block::q4_1(bytes);
     match (w.layout(), x.codes()) {
-        (Layout::Q8_0R4, Some(codes)) => int8::<Q8_0_BYTES, false>(w, codes, y, q8_0),
-        (Layout::Q4_0R4, Some(codes)) => int8::<Q4_0_BYTES, false>(w, codes, y, q4_0),
-        (Layout::Q4_1R4, Some(codes)) => int8::<Q4_1_BYTES, true>(w, codes, y, q4_1),
-        (Layout::Q8_0R4, None) => strict::<Q8_0_BYTES, false>(w, x, y, q8_0),
-        (Layout::Q4_0R4, None) => strict::<Q4_0_BYTES, false>(w, x, y, q4_0),
-        (Layout::Q4_1R4, None) => strict::<Q4_1_BYTES, true>(w, x, y, q4_1),
-        (Layout::F32, _) => floats(w, x, y, |b: [u8; 4]| f32::from_le_bytes(b)),
-        (Layout::F16, _) => floats(w, x, y, |b: [u8; 2]| f16_to_f32(u16::from_le_bytes(b))),
-        (Layout::Bf16, _) => floats(w, x, y, bf16_to_f32),
+        (Layout::Q8_0R4, Some(codes)) => int8::<Q8, Q8_0_BYTES>(w, codes, y),
+        (Layout::Q4_0R4, Some(codes)) => int8::<Q4, Q4_0_BYTES>(w, codes, y),
+        (Layout::Q4_1R4, Some(codes)) => int8::<Q4Min, Q4_1_BYTES>(w, codes, y),
+        (Layout::Q8_0R4, None) => strict::<Q8, Q8_0_BYTES>(w, x, y),
+        (Layout::Q4_0R4, None) => strict::<Q4, Q4_0_BYTES>(w, x, y),
+        (Layout::Q4_1R4, None) => strict::<Q4Min, Q4_1_BYTES>(w, x, y),
+        (Layout::F32, _) => floats(w, x, y, f32::from_le_bytes),
+        (Layout::F16, _) => floats(w, x, y, read_f16),
+        (Layout::Bf16, _) => floats(w, x, y, read_bf16),
         (Layout::Bytes, _) => unreachable!("Matrix::new refuses opaque bytes"),
     }
 }
 
 /// `acc = acc + (isum as f32) * (s_w * s_x)`, then `acc = acc + min_w * (s_x * isum_x as f32)`.
-fn int8<const BYTES: usize, const MIN: bool>(
-    w: &Matrix<'_>,
-    x: &Quantized,
-    y: &mut Part<'_>,
-    decode: impl Fn(&[u8; BYTES]) -> Block,
-) {
+///
+/// The integer sums are at most 32 * 128 * 127 = 520,192 in magnitude: exact in i32 and as f32.
+fn int8<C: Codec<BYTES>, const BYTES: usize>(w: &Matrix<'_>, x: &Quantized, y: &mut Part<'_>) {
     for group in groups(y) {
         let (blocks, _) = w.group(group).as_chunks::<BYTES>();
-        for first in (0..x.tokens()).step_by(TILE) {
-            let count = TILE.min(x.tokens() - first);
-            let mut acc = [[0.0f32; 4]; TILE];
-            for (b, bytes) in blocks.iter().enumerate() {
-                let block = decode(bytes);
-                for (t, acc) in acc[..count].iter_mut().enumerate() {
-                    int8_block::<MIN>(&block, &x.row(first + t)[b], acc);
+        for token in 0..x.tokens() {
+            let mut acc = [0.0f32; 4];
+            for (w, x) in blocks.iter().zip(x.row(token)) {
+                let sums = C::dot(w, x);
+                let scales = C::scales(w);
+                for r in 0..4 {
+                    acc[r] += sums[r] as f32 * (scales[r] * x.scale);
+                }
+                if let Some(mins) = C::mins(w) {
+                    for r in 0..4 {
+                        acc[r] += mins[r] * x.scaled_sum;
+                    }
                 }
             }
-            store(y, group, first, &acc[..count]);
-        }
-    }
-}
-
-#[inline(always)]
-fn int8_block<const MIN: bool>(w: &Block, x: &QuantizedBlock, acc: &mut [f32; 4]) {
-    // At most 32 * 128 * 127 = 520,192 in magnitude: exact in i32, and as f32.
-    let mut sum = [0i32; 4];
-    for (codes, x) in w.codes.iter().zip(x.codes) {
-        for r in 0..4 {
-            sum[r] += i32::from(codes[r]) * i32::from(x);
-        }
-    }
-    for r in 0..4 {
-        acc[r] += sum[r] as f32 * (w.scales[r] * x.scale);
-        if MIN {
-            acc[r] += w.mins[r] * x.scaled_sum;
+            store(y, group, token, &[acc]);
         }
     }
 }
 
 /// `acc = acc + x[k] * (q[k] as f32 * scale)`, with a minimum `x[k] * (q[k] as f32 * scale + min)`.
-fn strict<const BYTES: usize, const MIN: bool>(
-    w: &Matrix<'_>,
-    x: Input<'_>,
-    y: &mut Part<'_>,
-    decode: impl Fn(&[u8; BYTES]) -> Block,
-) {
+fn strict<C: Codec<BYTES>, const BYTES: usize>(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
     for group in groups(y) {
         let (blocks, _) = w.group(group).as_chunks::<BYTES>();
         for first in (0..x.tokens()).step_by(TILE) {
             let count = TILE.min(x.tokens() - first);
             let mut acc = [[0.0f32; 4]; TILE];
             for (b, bytes) in blocks.iter().enumerate() {
-                let weights = dequantize::<MIN>(&decode(bytes));
+                let weights = dequantize::<C, BYTES>(bytes);
                 for (t, acc) in acc[..count].iter_mut().enumerate() {
                     let x = &x.row(first + t)[b * COLS..][..COLS];
                     for (weights, x) in weights.iter().zip(x) {
@@ -99,16 +77,17 @@ fn strict<const BYTES: usize, const MIN: bool>(
     }
 }
 
+/// Weights `[k][r]` of a block.
 #[inline(always)]
-fn dequantize<const MIN: bool>(block: &Block) -> [[f32; 4]; COLS] {
+fn dequantize<C: Codec<BYTES>, const BYTES: usize>(block: &[u8; BYTES]) -> [[f32; 4]; COLS] {
+    let (scales, mins) = (C::scales(block), C::mins(block));
     let mut weights = [[0.0; 4]; COLS];
-    for (weights, codes) in weights.iter_mut().zip(block.codes) {
+    for (k, weights) in weights.iter_mut().enumerate() {
         for r in 0..4 {
-            let product = f32::from(codes[r]) * block.scales[r];
-            weights[r] = if MIN {
-                product + block.mins[r]
-            } else {
-                product
+            let product = C::code(block, k, r) as f32 * scales[r];
+            weights[r] = match mins {
+                Some(mins) => product + mins[r],
+                None => product,
             };
         }
     }
@@ -148,25 +127,20 @@ fn floats<const SIZE: usize>(
 /// Row `row` of `w` as floats.
 pub fn row(w: &Matrix<'_>, row: usize, out: &mut [f32]) {
     match w.layout() {
-        Layout::Q8_0R4 => block_row::<Q8_0_BYTES, false>(w, row, out, Block::q8_0),
-        Layout::Q4_0R4 => block_row::<Q4_0_BYTES, false>(w, row, out, Block::q4_0),
-        Layout::Q4_1R4 => block_row::<Q4_1_BYTES, true>(w, row, out, Block::q4_1),
-        Layout::F32 => float_row(w, row, out, |b: [u8; 4]| f32::from_le_bytes(b)),
-        Layout::F16 => float_row(w, row, out, |b: [u8; 2]| f16_to_f32(u16::from_le_bytes(b))),
-        Layout::Bf16 => float_row(w, row, out, bf16_to_f32),
+        Layout::Q8_0R4 => block_row::<Q8, Q8_0_BYTES>(w, row, out),
+        Layout::Q4_0R4 => block_row::<Q4, Q4_0_BYTES>(w, row, out),
+        Layout::Q4_1R4 => block_row::<Q4Min, Q4_1_BYTES>(w, row, out),
+        Layout::F32 => float_row(w, row, out, f32::from_le_bytes),
+        Layout::F16 => float_row(w, row, out, read_f16),
+        Layout::Bf16 => float_row(w, row, out, read_bf16),
         Layout::Bytes => unreachable!("Matrix::new refuses opaque bytes"),
     }
 }
 
-fn block_row<const BYTES: usize, const MIN: bool>(
-    w: &Matrix<'_>,
-    row: usize,
-    out: &mut [f32],
-    decode: impl Fn(&[u8; BYTES]) -> Block,
-) {
+fn block_row<C: Codec<BYTES>, const BYTES: usize>(w: &Matrix<'_>, row: usize, out: &mut [f32]) {
     let (blocks, _) = w.group(row / 4).as_chunks::<BYTES>();
-    for (bytes, out) in blocks.iter().zip(out.chunks_exact_mut(COLS)) {
-        let weights = dequantize::<MIN>(&decode(bytes));
+    for (block, out) in blocks.iter().zip(out.chunks_exact_mut(COLS)) {
+        let weights = dequantize::<C, BYTES>(block);
         for (out, weights) in out.iter_mut().zip(weights) {
             *out = weights[row % 4];
         }
@@ -184,7 +158,11 @@ fn float_row<const SIZE: usize>(
     }
 }
 
-fn bf16_to_f32(bytes: [u8; 2]) -> f32 {
+fn read_f16(bytes: [u8; 2]) -> f32 {
+    f16_to_f32(u16::from_le_bytes(bytes))
+}
+
+fn read_bf16(bytes: [u8; 2]) -> f32 {
     f32::from_bits(u32::from(u16::from_le_bytes(bytes)) << 16)
 }
 

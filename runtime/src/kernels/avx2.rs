@@ -1,0 +1,269 @@
+//! x86-64 with AVX2 and F16C: two groups of four rows in a vector.
+//!
+//! No fused multiplication: `_mm256_fmadd_ps` would round once where the contract rounds twice.
+#![allow(unsafe_code)]
+
+extern crate std;
+
+use core::arch::x86_64::*;
+
+use protocol::TrResult;
+
+use super::attention::{Attention, Sums, attention};
+use super::lanes::{Lanes, Places};
+use super::matrix::Matrix;
+use super::quantized::{Input, QuantizedBlock};
+use super::shared::Part;
+use super::{wide, wide_attention};
+
+/// Proof that the machine has AVX2 and F16C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Avx2(());
+
+impl Avx2 {
+    pub fn detect() -> Option<Avx2> {
+        let has = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("f16c");
+        has.then_some(Avx2(()))
+    }
+
+    pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
+        #[target_feature(enable = "avx2,f16c")]
+        fn enabled(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
+            // SAFETY: the features are enabled here.
+            unsafe { wide::matmul::<Eight>(w, x, y) }
+        }
+        // SAFETY: an `Avx2` exists only where both features were detected.
+        unsafe { enabled(w, x, y) }
+    }
+
+    pub fn attention(
+        self,
+        job: &Attention<'_>,
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) -> Result<(), TrResult> {
+        attention(&self, job, scores, out)
+    }
+}
+
+impl Sums for Avx2 {
+    fn scores(&self, job: &Attention<'_>, scores: &mut [f32]) {
+        #[target_feature(enable = "avx2,f16c")]
+        fn enabled(job: &Attention<'_>, scores: &mut [f32]) {
+            // SAFETY: the features are enabled here.
+            unsafe { wide_attention::scores::<Eight>(job, scores) }
+        }
+        // SAFETY: an `Avx2` exists only where both features were detected.
+        unsafe { enabled(job, scores) }
+    }
+
+    fn values(&self, job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+        #[target_feature(enable = "avx2,f16c")]
+        fn enabled(job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+            // SAFETY: the features are enabled here.
+            unsafe { wide_attention::values::<Eight>(job, e, out) }
+        }
+        // SAFETY: an `Avx2` exists only where both features were detected.
+        unsafe { enabled(job, e, out) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Eight(__m256);
+
+// SAFETY comments below: the trait asks its caller for the instruction set and for readable
+// memory; each body uses only AVX, AVX2 and F16C instructions and unaligned loads of the size that
+// the trait names.
+impl Lanes for Eight {
+    const GROUPS: usize = 2;
+    type Ints = __m256i;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_set1_ps(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Eight) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_add_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Eight) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_mul_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_loadu_ps(from)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the trait's contract.
+        unsafe { _mm256_storeu_ps(to, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_cvtph_ps(_mm_loadu_si128(from.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_f32(from: Places) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_loadu2_m128(from[1].cast(), from[0].cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_f16(from: Places) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_cvtph_ps(two_halves(from))) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_bf16(from: Places) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let bits = _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(two_halves(from)));
+            Eight(_mm256_castsi256_ps(bits))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(rows: [Eight; 4]) -> [Eight; 4] {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let low = [0, 2]
+                .map(|r: usize| _mm256_castps_pd(_mm256_unpacklo_ps(rows[r].0, rows[r + 1].0)));
+            let high = [0, 2]
+                .map(|r: usize| _mm256_castps_pd(_mm256_unpackhi_ps(rows[r].0, rows[r + 1].0)));
+            [
+                _mm256_unpacklo_pd(low[0], low[1]),
+                _mm256_unpackhi_pd(low[0], low[1]),
+                _mm256_unpacklo_pd(high[0], high[1]),
+                _mm256_unpackhi_pd(high[0], high[1]),
+            ]
+            .map(|column| Eight(_mm256_castpd_ps(column)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_codes(from: Places) -> __m256i {
+        // SAFETY: the trait's contract.
+        unsafe { _mm256_loadu2_m128i(from[1].cast(), from[0].cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn byte(codes: __m256i, column: usize) -> __m256i {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let up = _mm_cvtsi32_si128(24 - 8 * column as i32);
+            _mm256_srai_epi32::<24>(_mm256_sll_epi32(codes, up))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn nibble(codes: __m256i, nibble: usize) -> __m256i {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let down = _mm_cvtsi32_si128(4 * nibble as i32);
+            _mm256_and_si256(_mm256_srl_epi32(codes, down), _mm256_set1_epi32(15))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn subtract(ints: __m256i, x: i32) -> __m256i {
+        // SAFETY: the trait's contract.
+        unsafe { _mm256_sub_epi32(ints, _mm256_set1_epi32(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn floats(ints: __m256i) -> Eight {
+        // SAFETY: the trait's contract.
+        unsafe { Eight(_mm256_cvtepi32_ps(ints)) }
+    }
+
+    /// `maddubs` multiplies unsigned by signed bytes and adds neighbours, saturating at 16 bits:
+    /// `|w|` is at most 128 and the activation, with the sign of `w`, at most 127, so a pair is at
+    /// most 32,512 and nothing saturates.
+    #[inline(always)]
+    unsafe fn dot_bytes<const T: usize>(
+        from: Places,
+        x: [*const QuantizedBlock; T],
+    ) -> [__m256i; T] {
+        // SAFETY: the trait's contract; `4 * j + 4 <= 32` codes.
+        unsafe {
+            let ones = _mm256_set1_epi16(1);
+            let mut sums = [_mm256_setzero_si256(); T];
+            for j in 0..8 {
+                let w = Eight::groups_codes([from[0].add(16 * j), from[1].add(16 * j)]);
+                let magnitudes = _mm256_abs_epi8(w);
+                for t in 0..T {
+                    let signed = _mm256_sign_epi8(four_codes(x[t], 4 * j), w);
+                    let pairs = _mm256_maddubs_epi16(magnitudes, signed);
+                    sums[t] = _mm256_add_epi32(sums[t], _mm256_madd_epi16(pairs, ones));
+                }
+            }
+            sums
+        }
+    }
+
+    /// Eight pairs of products are summed in 16 bits: at most 8 * 2 * 15 * 127 = 30,480.
+    #[inline(always)]
+    unsafe fn dot_nibbles<const T: usize>(
+        from: Places,
+        x: [*const QuantizedBlock; T],
+    ) -> [__m256i; T] {
+        // SAFETY: the trait's contract; `16 + 4 * j + 4 <= 32` codes.
+        unsafe {
+            let low_bits = _mm256_set1_epi8(15);
+            let mut sums = [_mm256_setzero_si256(); T];
+            for j in 0..4 {
+                let w = Eight::groups_codes([from[0].add(16 * j), from[1].add(16 * j)]);
+                let low = _mm256_and_si256(w, low_bits);
+                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(w), low_bits);
+                for t in 0..T {
+                    let a = _mm256_maddubs_epi16(low, four_codes(x[t], 4 * j));
+                    let b = _mm256_maddubs_epi16(high, four_codes(x[t], 16 + 4 * j));
+                    sums[t] = _mm256_add_epi16(sums[t], _mm256_add_epi16(a, b));
+                }
+            }
+            let ones = _mm256_set1_epi16(1);
+            for sum in &mut sums {
+                *sum = _mm256_madd_epi16(*sum, ones);
+            }
+            sums
+        }
+    }
+}
+
+/// 8 bytes from each place.
+///
+/// # Safety
+///
+/// As for [`Lanes`].
+#[inline(always)]
+unsafe fn two_halves(from: Places) -> __m128i {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let low = _mm_loadl_epi64(from[0].cast());
+        _mm_unpacklo_epi64(low, _mm_loadl_epi64(from[1].cast()))
+    }
+}
+
+/// Four neighbouring codes in each lane.
+///
+/// # Safety
+///
+/// As for [`Lanes`]; `at + 4 <= 32`.
+#[inline(always)]
+unsafe fn four_codes(x: *const QuantizedBlock, at: usize) -> __m256i {
+    // SAFETY: the caller's contract; `codes` is the block's first field and 32 bytes long.
+    unsafe { _mm256_set1_epi32(x.cast::<u8>().add(at).cast::<i32>().read_unaligned()) }
+}

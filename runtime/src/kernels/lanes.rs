@@ -1,0 +1,70 @@
+//! What an instruction set must offer so that the loops in `wide` and `wide_attention` run on it.
+//!
+//! A vector is one or two groups of four lanes. In a matrix product a lane is an output row and a
+//! group of lanes is a group of four interleaved rows; in attention a lane is a position or an
+//! element. Every float operation is lane by lane, rounded by itself, so any width gives the same
+//! bits; integer sums are exact in any order.
+#![allow(unsafe_code)]
+
+use super::quantized::QuantizedBlock;
+
+/// Groups of the widest vector.
+pub(super) const GROUPS_MAX: usize = 2;
+
+/// Where each group of a vector is read from; the second is ignored by vectors of one group.
+pub(super) type Places = [*const u8; GROUPS_MAX];
+
+/// # Safety
+///
+/// Every method needs the instruction set to be there, and every pointer to be readable (for
+/// `store`, writable) for the bytes that the method names, at any alignment.
+pub(super) trait Lanes: Copy {
+    /// Groups of four lanes: 1 or 2.
+    const GROUPS: usize;
+    const LEN: usize = 4 * Self::GROUPS;
+    /// As many i32.
+    type Ints: Copy;
+
+    unsafe fn splat(x: f32) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+
+    /// `LEN` floats.
+    unsafe fn load(from: *const f32) -> Self;
+    /// `LEN` floats.
+    unsafe fn store(self, to: *mut f32);
+    /// `LEN` f16, exactly.
+    unsafe fn load_f16(from: *const u16) -> Self;
+
+    /// Four floats (16 bytes) for each group.
+    unsafe fn groups_f32(from: Places) -> Self;
+    /// Four f16 (8 bytes) for each group, exactly.
+    unsafe fn groups_f16(from: Places) -> Self;
+    /// Four bf16 (8 bytes) for each group, exactly.
+    unsafe fn groups_bf16(from: Places) -> Self;
+    /// In each group, lane `r` of vector `c` and lane `c` of vector `r` change places.
+    unsafe fn transpose(rows: [Self; 4]) -> [Self; 4];
+
+    /// 16 code bytes for each group: four of each row.
+    unsafe fn groups_codes(from: Places) -> Self::Ints;
+    /// Byte `column` (0..4) of each lane, signed.
+    unsafe fn byte(codes: Self::Ints, column: usize) -> Self::Ints;
+    /// The four bits of each lane from bit `4 * nibble` (0..8) on.
+    unsafe fn nibble(codes: Self::Ints, nibble: usize) -> Self::Ints;
+    unsafe fn subtract(ints: Self::Ints, x: i32) -> Self::Ints;
+    /// Exact for magnitudes up to 2^24.
+    unsafe fn floats(ints: Self::Ints) -> Self;
+
+    /// Sums of signed codes times activations over one `q8_0` block (128 code bytes a group), for
+    /// `T` tokens.
+    unsafe fn dot_bytes<const T: usize>(
+        from: Places,
+        x: [*const QuantizedBlock; T],
+    ) -> [Self::Ints; T];
+    /// Sums of unsigned codes times activations over one `q4` block (64 code bytes a group), for
+    /// `T` tokens.
+    unsafe fn dot_nibbles<const T: usize>(
+        from: Places,
+        x: [*const QuantizedBlock; T],
+    ) -> [Self::Ints; T];
+}

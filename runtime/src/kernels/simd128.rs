@@ -1,0 +1,233 @@
+//! Wasm SIMD128: one group of four rows in a vector.
+#![allow(unsafe_code)]
+
+use core::arch::wasm32::*;
+
+use protocol::TrResult;
+
+use super::attention::{Attention, Sums, attention};
+use super::lanes::{Lanes, Places};
+use super::matrix::Matrix;
+use super::quantized::{Input, QuantizedBlock};
+use super::shared::Part;
+use super::{wide, wide_attention};
+
+/// Proof that this module was compiled with SIMD128.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Simd128(());
+
+impl Simd128 {
+    /// This file is compiled only with the feature.
+    pub const HERE: Simd128 = Simd128(());
+
+    pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
+        // SAFETY: the whole module may use the instructions.
+        unsafe { wide::matmul::<Four>(w, x, y) }
+    }
+
+    pub fn attention(
+        self,
+        job: &Attention<'_>,
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) -> Result<(), TrResult> {
+        attention(&self, job, scores, out)
+    }
+}
+
+impl Sums for Simd128 {
+    fn scores(&self, job: &Attention<'_>, scores: &mut [f32]) {
+        // SAFETY: the whole module may use the instructions.
+        unsafe { wide_attention::scores::<Four>(job, scores) }
+    }
+
+    fn values(&self, job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+        // SAFETY: the whole module may use the instructions.
+        unsafe { wide_attention::values::<Four>(job, e, out) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Four(v128);
+
+impl Lanes for Four {
+    const GROUPS: usize = 1;
+    type Ints = v128;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Four {
+        Four(f32x4_splat(x))
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Four) -> Four {
+        Four(f32x4_add(self.0, other.0))
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Four) -> Four {
+        Four(f32x4_mul(self.0, other.0))
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Four {
+        // SAFETY: the trait's contract; Wasm loads at any alignment.
+        unsafe { Four(v128_load(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the trait's contract.
+        unsafe { v128_store(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> Four {
+        // SAFETY: the trait's contract.
+        unsafe { half(v128_load64_zero(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_f32(from: Places) -> Four {
+        // SAFETY: the trait's contract.
+        unsafe { Four(v128_load(from[0].cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_f16(from: Places) -> Four {
+        // SAFETY: the trait's contract.
+        unsafe { half(v128_load64_zero(from[0].cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_bf16(from: Places) -> Four {
+        // SAFETY: the trait's contract.
+        let bits = unsafe { v128_load64_zero(from[0].cast()) };
+        Four(u32x4_shl(u32x4_extend_low_u16x8(bits), 16))
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(rows: [Four; 4]) -> [Four; 4] {
+        let [a, b, c, d] = rows.map(|row| row.0);
+        let low = [
+            i32x4_shuffle::<0, 4, 1, 5>(a, b),
+            i32x4_shuffle::<0, 4, 1, 5>(c, d),
+        ];
+        let high = [
+            i32x4_shuffle::<2, 6, 3, 7>(a, b),
+            i32x4_shuffle::<2, 6, 3, 7>(c, d),
+        ];
+        [
+            Four(i64x2_shuffle::<0, 2>(low[0], low[1])),
+            Four(i64x2_shuffle::<1, 3>(low[0], low[1])),
+            Four(i64x2_shuffle::<0, 2>(high[0], high[1])),
+            Four(i64x2_shuffle::<1, 3>(high[0], high[1])),
+        ]
+    }
+
+    #[inline(always)]
+    unsafe fn groups_codes(from: Places) -> v128 {
+        // SAFETY: the trait's contract.
+        unsafe { v128_load(from[0].cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn byte(codes: v128, column: usize) -> v128 {
+        i32x4_shr(i32x4_shl(codes, 24 - 8 * column as u32), 24)
+    }
+
+    #[inline(always)]
+    unsafe fn nibble(codes: v128, nibble: usize) -> v128 {
+        v128_and(u32x4_shr(codes, 4 * nibble as u32), u32x4_splat(15))
+    }
+
+    #[inline(always)]
+    unsafe fn subtract(ints: v128, x: i32) -> v128 {
+        i32x4_sub(ints, i32x4_splat(x))
+    }
+
+    #[inline(always)]
+    unsafe fn floats(ints: v128) -> Four {
+        Four(f32x4_convert_i32x4(ints))
+    }
+
+    /// In each 32-bit lane lie columns `a, b, c, d` of one row; as 16-bit numbers `a` and `c` are
+    /// the low bytes, `b` and `d` the high ones, so one dot product of pairs keeps a row in its
+    /// lane.
+    #[inline(always)]
+    unsafe fn dot_bytes<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [v128; T] {
+        let mut sums = [i32x4_splat(0); T];
+        for j in 0..8 {
+            // SAFETY: the trait's contract: 128 code bytes, `j < 8`.
+            let w = unsafe { v128_load(from[0].add(16 * j).cast()) };
+            let ac = i16x8_shr(i16x8_shl(w, 8), 8);
+            let bd = i16x8_shr(w, 8);
+            for t in 0..T {
+                // SAFETY: `4 * j + 4 <= 32` codes.
+                let (x_ac, x_bd) = unsafe { two_pairs(x[t], 4 * j) };
+                let pairs = i32x4_add(i32x4_dot_i16x8(ac, x_ac), i32x4_dot_i16x8(bd, x_bd));
+                sums[t] = i32x4_add(sums[t], pairs);
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    unsafe fn dot_nibbles<const T: usize>(
+        from: Places,
+        x: [*const QuantizedBlock; T],
+    ) -> [v128; T] {
+        let mut sums = [i32x4_splat(0); T];
+        let bits = u16x8_splat(15);
+        for j in 0..4 {
+            // SAFETY: the trait's contract: 64 code bytes, `j < 4`.
+            let w = unsafe { v128_load(from[0].add(16 * j).cast()) };
+            let low_ac = v128_and(w, bits);
+            let low_bd = v128_and(u16x8_shr(w, 8), bits);
+            let high_ac = v128_and(u16x8_shr(w, 4), bits);
+            let high_bd = u16x8_shr(w, 12);
+            for t in 0..T {
+                // SAFETY: `16 + 4 * j + 4 <= 32` codes.
+                let (low, high) = unsafe { (two_pairs(x[t], 4 * j), two_pairs(x[t], 16 + 4 * j)) };
+                let ac = i32x4_add(
+                    i32x4_dot_i16x8(low_ac, low.0),
+                    i32x4_dot_i16x8(high_ac, high.0),
+                );
+                let bd = i32x4_add(
+                    i32x4_dot_i16x8(low_bd, low.1),
+                    i32x4_dot_i16x8(high_bd, high.1),
+                );
+                sums[t] = i32x4_add(sums[t], i32x4_add(ac, bd));
+            }
+        }
+        sums
+    }
+}
+
+/// Columns `a, c` and columns `b, d` of the four from `at` on, each pair in all lanes.
+///
+/// # Safety
+///
+/// `x` is a block; `at + 4 <= 32`.
+#[inline(always)]
+unsafe fn two_pairs(x: *const QuantizedBlock, at: usize) -> (v128, v128) {
+    // SAFETY: the caller's contract: `pairs` holds 32 i16.
+    unsafe {
+        let pairs = (&raw const (*x).pairs).cast::<i16>().add(at).cast::<u32>();
+        (v128_load32_splat(pairs), v128_load32_splat(pairs.add(1)))
+    }
+}
+
+/// Four f16 in the low half, exactly: see `half::f16_to_f32`.
+#[inline(always)]
+fn half(bits: v128) -> Four {
+    let bits = u32x4_extend_low_u16x8(bits);
+    let moved = u32x4_shl(v128_and(bits, u32x4_splat(0x7fff)), 13);
+    let finite = f32x4_mul(moved, u32x4_splat((127 + 112) << 23));
+    let special = v128_and(
+        i32x4_ge(moved, i32x4_splat(0x0f80_0000)),
+        u32x4_splat(0x7f80_0000),
+    );
+    let sign = u32x4_shl(v128_and(bits, u32x4_splat(0x8000)), 16);
+    Four(v128_or(v128_or(finite, special), sign))
+}
