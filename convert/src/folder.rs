@@ -108,15 +108,13 @@ impl Folder {
         folder
             .jobs
             .push_back(Job::Config(folder.need_file(CONFIG)?));
-        let others: [(&str, fn(u32) -> Job); 4] = [
-            (GENERATION, Job::Generation),
-            (TOKENIZER_CONFIG, Job::TokenizerConfig),
-            (TEMPLATE, Job::Template),
-            (TOKENIZER, Job::Tokenizer),
+        let others = [
+            folder.file(GENERATION).map(Job::Generation),
+            folder.file(TOKENIZER_CONFIG).map(Job::TokenizerConfig),
+            folder.file(TEMPLATE).map(Job::Template),
+            folder.file(TOKENIZER).map(Job::Tokenizer),
         ];
-        for (name, job) in others {
-            folder.jobs.extend(folder.file(name).map(job));
-        }
+        folder.jobs.extend(others.into_iter().flatten());
         Ok(folder)
     }
 

@@ -63,35 +63,36 @@ pub(crate) fn element_bytes(codec: Codec) -> u64 {
     }
 }
 
+/// Every tensor the architecture asks for, by canonical name: what it becomes and what it was.
+#[derive(Default)]
+pub(crate) struct Matched {
+    pub entries: BTreeMap<String, TensorEntry>,
+    pub sources: BTreeMap<String, SourceTensor>,
+}
+
 /// Finds every tensor the architecture asks for, and decides the layout of each.
 pub(crate) fn match_tensors(
     architecture: &Architecture,
     options: &Options,
     mut find: impl FnMut(&str) -> Result<SourceTensor, ConvertError>,
-) -> Result<
-    (
-        BTreeMap<String, TensorEntry>,
-        BTreeMap<String, SourceTensor>,
-    ),
-    ConvertError,
-> {
-    let (mut entries, mut sources) = (BTreeMap::new(), BTreeMap::new());
+) -> Result<Matched, ConvertError> {
+    let mut matched = Matched::default();
     for spec in architecture.tensors() {
         let source = find(&spec.name)?;
         if source.shape != spec.shape {
-            let (tensor, expected, found) = (source.name, spec.shape, source.shape);
             return Err(ConvertError::WrongShape {
-                tensor,
-                expected,
-                found,
+                tensor: source.name,
+                expected: spec.shape,
+                found: source.shape,
             });
         }
         let layout = layout(&source, spec.role, options)?;
         let shape = spec.shape;
-        entries.insert(spec.name.clone(), TensorEntry { shape, layout });
-        sources.insert(spec.name, source);
+        let entry = TensorEntry { shape, layout };
+        matched.entries.insert(spec.name.clone(), entry);
+        matched.sources.insert(spec.name, source);
     }
-    Ok((entries, sources))
+    Ok(matched)
 }
 
 fn layout(

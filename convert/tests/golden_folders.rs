@@ -1,4 +1,5 @@
 //! The golden llama folders, under both of their configurations.
+#![allow(clippy::unwrap_used)] // Tests, the functions beside them included.
 
 mod in_memory;
 

@@ -1,4 +1,5 @@
 //! A small GGUF file made here, converted: every weight comes out as it went in.
+#![allow(clippy::unwrap_used)] // Tests, the functions beside them included.
 
 mod gguf_writer;
 mod in_memory;
@@ -89,7 +90,8 @@ fn padding_rows_of_a_group_are_zero() {
 
 #[test]
 fn harmless_oddities_are_accepted() {
-    let rows: [(&str, fn(&mut Gguf)); 9] = [
+    type Change = fn(&mut Gguf);
+    let rows: [(&str, Change); 9] = [
         ("a vocabulary size that only the tokens give", |file| {
             file.unset("llama.vocab_size");
         }),

@@ -42,19 +42,24 @@ const UNDERSTOOD: &[&str] = &[
 
 /// Keys that change no number of a forward pass.
 const HARMLESS: &[&str] = &[
+    "_attn_implementation_autoset",
     "architectures",
     "attention_dropout",
     "dtype",
     "initializer_range",
     "is_llama_config",
+    "max_sequence_length",
     "output_attentions",
     "output_hidden_states",
     // How linear layers were cut up for training; the products are the same.
     "pretraining_tp",
     "return_dict",
+    "tokenizer_class",
     "torch_dtype",
     "transformers.js_config",
     "transformers_version",
+    "unsloth_fixed",
+    "unsloth_version",
     "use_cache",
 ];
 

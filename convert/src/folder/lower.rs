@@ -5,7 +5,9 @@ use format::{Kind, Manifest, Source, TokenizerRef};
 use super::Folder;
 use crate::error::ConvertError;
 use crate::names;
-use crate::plan::{Payload, Plan, clean_name, match_tensors, special_tokens, tokenizer_entry};
+use crate::plan::{
+    Matched, Payload, Plan, clean_name, match_tensors, special_tokens, tokenizer_entry,
+};
 use crate::step::Options;
 
 pub(crate) fn plan(folder: Folder, options: &Options) -> Result<Plan, ConvertError> {
@@ -25,7 +27,10 @@ pub(crate) fn plan(folder: Folder, options: &Options) -> Result<Plan, ConvertErr
     shards
         .tensors
         .retain(|name, _| !passed_over(name, architecture.tied_head));
-    let (mut entries, tensors) = match_tensors(&architecture, options, |canonical| {
+    let Matched {
+        mut entries,
+        sources: tensors,
+    } = match_tensors(&architecture, options, |canonical| {
         let tensor = names::hugging_face(canonical);
         let found = shards.tensors.remove(&tensor);
         found.ok_or(ConvertError::MissingTensor { tensor })

@@ -13,7 +13,8 @@ use super::vocabulary::Vocabulary;
 use crate::error::{ConvertError, shown};
 use crate::names;
 use crate::plan::{
-    Payload, Plan, SourceTensor, clean_name, match_tensors, special_tokens, tokenizer_entry,
+    Matched, Payload, Plan, SourceTensor, clean_name, match_tensors, special_tokens,
+    tokenizer_entry,
 };
 use crate::rope::llama3_from_divisors;
 use crate::step::{Need, Options};
@@ -141,7 +142,10 @@ impl Checkpoint {
     pub fn plan(self, source_name: &str, options: &Options) -> Result<Plan, ConvertError> {
         let special = self.special()?;
         let find = |canonical: &str| self.find(canonical);
-        let (mut entries, tensors) = match_tensors(&self.architecture, options, find)?;
+        let Matched {
+            mut entries,
+            sources: tensors,
+        } = match_tensors(&self.architecture, options, find)?;
         self.check_all_used(&tensors)?;
         self.check_quantization(&tensors)?;
         let keys = &self.keys;
