@@ -1,1 +1,48 @@
-//! Not yet built.
+//! Where models are kept: content-addressed pieces on any disk, and the imports that fill it.
+//!
+//! Reading order: `error`; `disk` (the two doors to the outside), their implementations `memory`,
+//! `folder` (native), `opfs` (browser) and `faulty` (tests), held to one `conformance` suite;
+//! `names` (which files a model has); `bitfield` and `journal` (which pieces are here, and how
+//! that survives a crash); `import` and `sequential` (how a model arrives); `range` (what an HTTP
+//! response is worth); `read` (how a model is read back); `library` (what a directory holds);
+//! `quota` (whether it will fit).
+//!
+//! Invariants: nothing is written under a model's name before every byte of it was verified, and a
+//! piece counts as present only if its hash was checked and its bytes were flushed before the
+//! record that says so. A length proves nothing, and a block of zeros proves nothing.
+
+mod bitfield;
+pub mod conformance;
+mod disk;
+mod error;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod faulty;
+#[cfg(not(target_arch = "wasm32"))]
+mod folder;
+mod import;
+mod journal;
+mod library;
+mod memory;
+pub mod names;
+#[cfg(target_arch = "wasm32")]
+pub mod opfs;
+mod quota;
+mod range;
+mod read;
+mod sequential;
+
+pub use bitfield::Bitfield;
+pub use disk::{Catalog, Disk, Entry};
+pub use error::{Corruption, Operation, StoreError};
+#[cfg(not(target_arch = "wasm32"))]
+pub use folder::{FolderCatalog, FolderDisk};
+pub use import::{
+    CHECKPOINT_BYTES, CHECKPOINT_MS, Fed, Found, Import, PieceRun, Progress, Resumed,
+};
+pub use journal::{HaveRecord, have_file_len, read_have};
+pub use library::{Library, Partial, Stored};
+pub use memory::{MemoryCatalog, MemoryDisk};
+pub use quota::{Estimate, MARGIN_BYTES, Room, import_bytes, preflight};
+pub use range::{Assembler, RangeRefusal, Reply, looks_like_a_page, place};
+pub use read::{ChunkStore, LayerRebuild};
+pub use sequential::SequentialImport;

@@ -1,0 +1,69 @@
+//! A small model, and what the shell does around an import.
+// Each test file uses its own part of this.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use format::{Hasher, PIECE_BYTES, PieceIndex, PieceLayer};
+use store::faulty::Seeded;
+use store::{Catalog, ChunkStore, Disk, Fed, Import, StoreError, names};
+
+pub const PIECE: usize = PIECE_BYTES as usize;
+
+/// A model file of five whole pieces and a short one.
+pub fn source() -> Vec<u8> {
+    let mut random = Seeded(7);
+    (0..5 * PIECE + 12_345)
+        .map(|_| random.draw() as u8)
+        .collect()
+}
+
+pub fn layer_of(bytes: &[u8]) -> PieceLayer {
+    let mut hasher = Hasher::default();
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+pub fn piece_of(bytes: &[u8], piece: u32) -> &[u8] {
+    let at = piece as usize * PIECE;
+    &bytes[at..bytes.len().min(at + PIECE)]
+}
+
+pub fn open_or_create<C: Catalog>(catalog: &C, name: &str) -> Result<C::Disk, StoreError> {
+    match catalog.open(name) {
+        Err(StoreError::NotFound { .. }) => catalog.create(name),
+        opened => opened,
+    }
+}
+
+pub fn start<C: Catalog>(catalog: &C, layer: &PieceLayer) -> Result<Import<C::Disk>, StoreError> {
+    let part = open_or_create(catalog, &names::part(layer.id.root))?;
+    let have = open_or_create(catalog, &names::have(layer.id.root))?;
+    Import::start(layer.clone(), part, have)
+}
+
+pub fn feed_all<D: Disk>(import: &mut Import<D>, bytes: &[u8], pieces: impl Iterator<Item = u32>) {
+    for piece in pieces {
+        let fed = import.feed(0, PieceIndex(piece), piece_of(bytes, piece));
+        assert_eq!(fed, Ok(Fed::Stored), "piece {piece}");
+    }
+}
+
+/// What the shell does at the end.
+pub fn publish<C: Catalog>(catalog: &C, import: Import<C::Disk>) -> PieceLayer {
+    let layer = import.finish(0).unwrap();
+    let root = layer.id.root;
+    catalog
+        .rename(&names::part(root), &names::done(root))
+        .unwrap();
+    catalog.remove(&names::have(root)).unwrap();
+    layer
+}
+
+pub fn assert_right<D: Disk>(layer: PieceLayer, disk: D, bytes: &[u8]) {
+    let store = ChunkStore::open(layer, disk).unwrap();
+    let mut piece = vec![0; PIECE];
+    for index in 0..store.id().pieces() {
+        let len = store.read_piece(PieceIndex(index), &mut piece).unwrap();
+        assert_eq!(&piece[..len as usize], piece_of(bytes, index));
+    }
+    store.close().unwrap();
+}
