@@ -43,10 +43,9 @@ struct Worker {
     lost_lanes: RefCell<Vec<protocol::LaneId>>,
 }
 
-/// The entry. `early` are the messages that came before this module was ready, as an array of
-/// their data.
-#[wasm_bindgen]
-pub fn start(early: JsValue) -> Result<(), JsValue> {
+/// The entry, called when the module is ready. The page sends nothing before it is told so.
+#[wasm_bindgen(start)]
+pub fn start() -> Result<(), JsValue> {
     console_error_panic_hook::set_once();
     let scope: DedicatedWorkerGlobalScope = js_sys::global().unchecked_into();
     let channel = MessageChannel::new()?;
@@ -67,11 +66,6 @@ pub fn start(early: JsValue) -> Result<(), JsValue> {
         .set_onmessage(Some(on_wake.as_ref().unchecked_ref()));
     on_wake.forget();
 
-    if let Some(early) = early.dyn_ref::<Array>() {
-        for data in early.iter() {
-            worker.hear(&data);
-        }
-    }
     let hearing = Rc::clone(&worker);
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
         hearing.hear(&message.data());

@@ -43,7 +43,7 @@ pub fn megabytes(bytes: u64) -> String {
 
 pub fn format_error(error: &FormatError, stage: Stage) -> ErrorReport {
     let (code, remedy) = match error {
-        FormatError::NoManifest => (
+        FormatError::NoManifest | FormatError::HeaderMisaligned { .. } => (
             TrResult::UnsupportedFeature,
             "This is a plain safetensors file; convert the model's folder with the command-line \
              program, or choose a GGUF file.",
@@ -65,7 +65,13 @@ pub fn format_error(error: &FormatError, stage: Stage) -> ErrorReport {
             "Choose a .slm or GGUF file; if it is one, get it from its source again.",
         ),
     };
-    report(code, stage, &error.to_string(), remedy)
+    let what = match error {
+        FormatError::NoManifest | FormatError::HeaderMisaligned { .. } => {
+            format!("this is a safetensors file, but not a .slm file: {error}")
+        }
+        _ => error.to_string(),
+    };
+    report(code, stage, &what, remedy)
 }
 
 pub fn convert_error(error: &ConvertError) -> ErrorReport {

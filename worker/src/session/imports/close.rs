@@ -7,7 +7,7 @@ use protocol::{ErrorReport, Event, ModelSummary, Subject};
 use store::{Disk, StoreError, names};
 
 use super::convert_in::Sink;
-use super::{After, Bench, End, Job, Stage};
+use super::job::{After, Bench, End, Job, Stage};
 use crate::engine::Engine;
 use crate::session::desk::Desk;
 use crate::session::shelf::{Shelf, files_of};

@@ -5,10 +5,10 @@ use format::{Header, ModelId, PieceLayer};
 use protocol::ImportPhase;
 use store::{Disk, SequentialImport, StoreError, names};
 
+use super::check::sound_header;
 use super::close::{Closing, Outcome};
-use super::head::sound_header;
+use super::job::{Bench, End, Happening, Job, Stage};
 use super::opening::keep_layer;
-use super::{Bench, End, Happening, Job, Stage};
 use crate::engine::Engine;
 use crate::session::shelf::summary;
 use crate::session::{FileAnswer, FileOp};

@@ -3,8 +3,8 @@
 use format::PieceLayer;
 use store::{Disk, Found, Import, StoreError, import_bytes, names, preflight};
 
+use super::job::{Bench, End, Job, Sound, Stage};
 use super::receive::{Receive, Recheck};
-use super::{Bench, End, Job, Sound, Stage};
 use crate::engine::Engine;
 use crate::session::{FileAnswer, FileOp};
 use crate::source::Source;

@@ -4,9 +4,10 @@ use format::{PIECE_BYTES, PieceIndex};
 use protocol::ImportPhase;
 use store::{Disk, Import, PieceRun, Progress, StoreError};
 
+use super::TRIES_MAX;
+use super::check::wrong_piece;
 use super::close::{Closing, Outcome};
-use super::head::wrong_piece;
-use super::{Bench, End, Job, Origin, Sound, Stage, TRIES_MAX};
+use super::job::{Bench, End, Job, Origin, Sound, Stage};
 use crate::engine::Engine;
 use crate::source::{Source, SourceFault};
 

@@ -1,0 +1,250 @@
+//! One import: where it stands, and which stage takes what happens.
+
+use format::{Header, ModelId, Root};
+use protocol::{
+    CatalogueEntry, ErrorReport, Event, ImportId, ImportPhase, ImportProgress, ModelSummary,
+    Stage as Place,
+};
+use store::{Disk, StoreError};
+
+use super::close::Closing;
+use super::convert_in::Convert;
+use super::head::{self, Head, Part};
+use super::local::Hash;
+use super::opening::Opening;
+use super::receive::{Receive, Recheck};
+use crate::engine::Engine;
+use crate::session::FileAnswer;
+use crate::session::desk::{Desk, Owner};
+use crate::session::meter::Meter;
+use crate::session::shelf::{Shelf, summary};
+use crate::source::{Source, SourceFault};
+use crate::words;
+
+/// One import from its command to its last event.
+pub struct Job<D> {
+    pub import: ImportId,
+    pub origin: Origin,
+    /// Everything that bytes were asked of.
+    pub sources: Vec<Source>,
+    pub meter: Meter,
+    /// What was answered by asking again.
+    pub tries: u32,
+    /// Files of this root are the import's.
+    pub root: Option<Root>,
+    /// A file operation is under way.
+    pub waits_for_files: bool,
+    /// Cancelled meanwhile; whether everything is to be discarded.
+    pub cancelled: Option<After>,
+    pub stage: Stage<D>,
+}
+
+#[derive(Clone)]
+pub enum Origin {
+    File {
+        source: Source,
+        name: String,
+        length: u64,
+    },
+    Catalogue(CatalogueEntry),
+}
+
+/// What becomes of verified pieces when an import is cancelled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    Keep,
+    Discard,
+}
+
+pub enum Stage<D> {
+    Waiting,
+    /// The piece layer is on its way.
+    Layer(Source),
+    /// An unfinished part is being opened, to read the header from it.
+    Part(Box<Part>),
+    /// The first bytes of a file, which tell what it is.
+    Sniff,
+    Head(Box<Head<D>>),
+    Hash(Box<Hash>),
+    Opening(Box<Opening<D>>),
+    Recheck(Box<Recheck<D>>),
+    Receive(Box<Receive<D>>),
+    Convert(Box<Convert<D>>),
+    Closing(Box<Closing>),
+}
+
+/// What can happen to an import.
+pub enum Happening<D> {
+    Begin,
+    Bytes {
+        source: Source,
+        at: u64,
+        bytes: Vec<u8>,
+    },
+    File(Result<FileAnswer<D>, StoreError>),
+    Wake,
+}
+
+/// The parts of the session that an import may use.
+pub struct Bench<'s, E> {
+    pub desk: &'s mut Desk,
+    pub shelf: &'s mut Shelf,
+    /// `None` while a trapped engine is being replaced.
+    pub engine: Option<&'s mut E>,
+    /// Number for a conversion's file.
+    pub incoming: &'s mut u64,
+}
+
+/// Why an import goes on to its end.
+pub enum End {
+    /// The same model is here.
+    AlreadyHere(ModelSummary),
+    Refused(ErrorReport),
+}
+
+impl From<ErrorReport> for End {
+    fn from(error: ErrorReport) -> End {
+        End::Refused(error)
+    }
+}
+
+impl From<StoreError> for End {
+    fn from(error: StoreError) -> End {
+        End::Refused(words::store_error(&error, Place::Store))
+    }
+}
+
+impl From<SourceFault> for End {
+    fn from(fault: SourceFault) -> End {
+        End::Refused(fault.report())
+    }
+}
+
+impl<D> Job<D> {
+    pub fn new(import: ImportId, origin: Origin) -> Job<D> {
+        let root = match &origin {
+            Origin::Catalogue(entry) => Some(entry.root),
+            Origin::File { .. } => None,
+        };
+        let sources = match &origin {
+            Origin::File { source, .. } => vec![*source],
+            Origin::Catalogue(_) => Vec::new(),
+        };
+        Job {
+            import,
+            origin,
+            sources,
+            meter: Meter::default(),
+            tries: 0,
+            root,
+            waits_for_files: false,
+            cancelled: None,
+            stage: Stage::Waiting,
+        }
+    }
+
+    pub fn owner(&self) -> Owner {
+        Owner::Import(self.import)
+    }
+
+    /// The file's name as the page told it, for errors; a catalogue's entry has its own.
+    pub fn name(&self) -> &str {
+        match &self.origin {
+            Origin::File { name, .. } => name,
+            Origin::Catalogue(entry) => &entry.name,
+        }
+    }
+
+    pub fn tell(&mut self, desk: &mut Desk, phase: ImportPhase, bytes: [u64; 2], pieces: [u32; 2]) {
+        if self.meter.is_due(desk.now_ms, bytes[0], bytes[1]) {
+            desk.event(Event::Import(ImportProgress {
+                import: self.import,
+                phase,
+                bytes: bytes[0],
+                bytes_total: bytes[1],
+                pieces: pieces[0],
+                pieces_total: pieces[1],
+            }));
+        }
+    }
+}
+
+impl<D: Disk> Job<D> {
+    /// The next stage, or `None` when the last event is out.
+    pub fn advance<E: Engine<File = D>>(
+        &mut self,
+        stage: Stage<D>,
+        happening: Happening<D>,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Option<Stage<D>>, End> {
+        let next = match (stage, happening) {
+            (Stage::Waiting, Happening::Begin) => self.begin(bench)?,
+            (Stage::Layer(layer), Happening::Bytes { source, bytes, .. }) if layer == source => {
+                self.on_layer(&bytes, bench)?
+            }
+            (Stage::Part(part), Happening::File(answer)) => self.on_part(*part, answer, bench)?,
+            (Stage::Sniff, Happening::Bytes { bytes, .. }) => self.on_sniff(bytes, bench)?,
+            (Stage::Head(head), Happening::Bytes { at, bytes, .. }) => {
+                self.on_head(head, at, &bytes, bench)?
+            }
+            (Stage::Hash(hash), Happening::Bytes { at, bytes, .. }) => {
+                self.on_hash(hash, at, &bytes, bench)?
+            }
+            (Stage::Opening(opening), Happening::File(answer)) => {
+                self.on_opening(opening, answer, bench)?
+            }
+            (Stage::Recheck(recheck), Happening::Wake) => self.on_recheck(recheck, bench)?,
+            (Stage::Receive(receive), Happening::Bytes { at, bytes, .. }) => {
+                self.on_receive(receive, at, &bytes, bench)?
+            }
+            (Stage::Convert(convert), happening) => self.on_convert(convert, happening, bench)?,
+            (Stage::Closing(closing), Happening::File(answer)) => {
+                return Ok(self.on_closing(closing, answer, bench).map(Stage::Closing));
+            }
+            // Late bytes, and wakes that other parts asked for.
+            (stage, _) => stage,
+        };
+        Ok(Some(next))
+    }
+
+    pub fn begin<E: Engine<File = D>>(
+        &mut self,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        match self.origin.clone() {
+            Origin::Catalogue(entry) => self.ask_for_layer(&entry, bench),
+            Origin::File { source, length, .. } => self.ask_for_first_bytes(source, length, bench),
+        }
+    }
+
+    /// Asks once more for what did not come.
+    pub fn ask_again(&self, source: Source, at: u64, desk: &mut Desk) {
+        match (&self.stage, &self.origin) {
+            (Stage::Layer(_), Origin::Catalogue(entry)) => {
+                desk.need_whole(source, head::layer_len(entry.length));
+            }
+            (Stage::Head(head), _) => desk.need(source, at, head.next_len()),
+            (Stage::Receive(receive), _) => {
+                if let Some(len) = receive.asked_at(at) {
+                    desk.need(source, at, len);
+                }
+            }
+            // Local files have no passing faults.
+            _ => {}
+        }
+    }
+}
+
+/// The model's header with the bytes it was read from.
+pub struct Sound {
+    pub header: Header,
+    /// The file's bytes from the first one on, in whole pieces where a piece layer was known.
+    pub bytes: Vec<u8>,
+}
+
+impl Sound {
+    /// What the page is told while the import runs.
+    pub fn summary(&self, id: ModelId, done: u64) -> ModelSummary {
+        summary(id, &self.header, Some(done))
+    }
+}

@@ -1,0 +1,132 @@
+//! A dropped file: what it is, and which model it holds.
+
+use format::{Hasher, PIECE_BYTES};
+use protocol::{ImportPhase, Stage as Place, TrResult};
+use store::Disk;
+
+use super::check::check_length;
+use super::convert_in::Convert;
+use super::head::Head;
+use super::job::{Bench, End, Job, Origin, Sound, Stage};
+use super::opening::Opening;
+use crate::engine::Engine;
+use crate::source::{Source, SourceFault};
+use crate::words;
+
+/// Bytes of a local file that are read at a time.
+const WINDOW_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Reads a local file once to learn its identity.
+pub struct Hash {
+    source: Source,
+    sound: Sound,
+    hasher: Hasher,
+    at: u64,
+}
+
+impl Hash {
+    pub fn new(source: Source, sound: Sound) -> Box<Hash> {
+        Box::new(Hash {
+            source,
+            sound,
+            hasher: Hasher::default(),
+            at: 0,
+        })
+    }
+}
+
+impl<D: Disk> Job<D> {
+    pub(super) fn ask_for_first_bytes<E: Engine<File = D>>(
+        &mut self,
+        source: Source,
+        length: u64,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        if length == 0 {
+            let what = "the file is empty";
+            let remedy = "choose a .slm or GGUF file";
+            return Err(words::report(TrResult::Source, Place::Import, what, remedy).into());
+        }
+        let len = length.min(u64::from(PIECE_BYTES)) as u32;
+        bench.desk.need(source, 0, len);
+        Ok(Stage::Sniff)
+    }
+
+    /// Decides by the first bytes, not by the name: people rename files.
+    pub(super) fn on_sniff<E: Engine<File = D>>(
+        &mut self,
+        bytes: Vec<u8>,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        let Origin::File { source, length, .. } = self.origin.clone() else {
+            return Ok(Stage::Waiting);
+        };
+        // A .slm file begins with a header length below 64 MiB, then `{`.
+        let is_safetensors = bytes.get(4..9) == Some(b"\0\0\0\0{");
+        if !is_safetensors {
+            // Every other file gets the converter's answer, which knows what things look like.
+            return self.start_convert(source, length, bytes, bench);
+        }
+        check_length(length)?;
+        self.collect(Head::of_file(source, length, bytes), bench)
+    }
+
+    pub(super) fn ask_to_hash<E: Engine<File = D>>(
+        &mut self,
+        hash: Box<Hash>,
+        length: u64,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        let left = length - hash.at;
+        self.tell(bench.desk, ImportPhase::Checking, [hash.at, length], [0, 0]);
+        if left > 0 {
+            let len = left.min(WINDOW_BYTES) as u32;
+            bench.desk.need(hash.source, hash.at, len);
+            return Ok(Stage::Hash(hash));
+        }
+        let Hash {
+            source,
+            sound,
+            hasher,
+            ..
+        } = *hash;
+        let layer = hasher.finish();
+        if let Some(here) = bench.shelf.complete(layer.id) {
+            return Err(End::AlreadyHere(here.clone()));
+        }
+        let root = layer.id.root;
+        self.root = Some(root);
+        self.open_files(Opening::new(source, layer, sound, None), bench)
+    }
+
+    pub(super) fn on_hash<E: Engine<File = D>>(
+        &mut self,
+        mut hash: Box<Hash>,
+        at: u64,
+        bytes: &[u8],
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        let length = hash.sound.header.file_len;
+        if at == hash.at {
+            let expected = (length - at).min(WINDOW_BYTES);
+            let found = bytes.len() as u64;
+            if found != expected {
+                return Err(SourceFault::Short { expected, found }.into());
+            }
+            hash.hasher.update(bytes);
+            hash.at += found;
+        }
+        self.ask_to_hash(hash, length, bench)
+    }
+
+    fn start_convert<E: Engine<File = D>>(
+        &mut self,
+        source: Source,
+        length: u64,
+        bytes: Vec<u8>,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        let convert = Convert::new(self.name(), source, length, bytes)?;
+        self.run_convert(Box::new(convert), bench)
+    }
+}

@@ -1,0 +1,184 @@
+//! The place for the one model, and what it has.
+
+use format::{Header, ModelId, PieceIndex, PieceLayer, Root};
+use prompt::Prompter;
+use protocol::abi::{KV_F16, MODE_INT8_V1, Options, Plan};
+use protocol::{ErrorReport, FitReport, ModelSummary, Stage as Place};
+use store::LayerRebuild;
+
+use crate::session::lifecycle::State;
+use crate::session::meter::Meter;
+use crate::words;
+
+/// Positions if the page does not say: half an hour of talk, and memory that phones have.
+pub const CONTEXT_DEFAULT: u32 = 4096;
+/// With less room than this nobody can talk.
+pub const CONTEXT_LEAST: u32 = 512;
+
+/// The engine's options for a conversation.
+pub fn default_options(context: u32) -> Options {
+    Options {
+        mode: MODE_INT8_V1,
+        kv_format: KV_F16,
+        context,
+        prefill_tile: 0,
+    }
+}
+
+/// The one place for a model.
+pub struct Seat<D> {
+    pub state: State,
+    pub model: Option<Model>,
+    pub loading: Option<Loading<D>>,
+}
+
+/// A model that is loaded, or whose pieces are being loaded.
+pub struct Model {
+    pub summary: ModelSummary,
+    pub header: Header,
+    /// The header region, for the engine.
+    pub header_bytes: Vec<u8>,
+    pub layer: PieceLayer,
+    /// `None` for weights without a tokenizer.
+    pub prompter: Option<Prompter>,
+    /// What the engine has now.
+    pub mode: u32,
+    pub plan: Plan,
+}
+
+pub enum Loading<D> {
+    Layer(Wanted),
+    File(Wanted, Option<PieceLayer>),
+    /// The piece layer is lost or damaged and is made again from the whole file.
+    Rebuild(Wanted, D, Box<LayerRebuild>),
+    /// The rebuilt layer is being stored.
+    Mend(Wanted, D, PieceLayer),
+    Read(Wanted, D, PieceLayer),
+    Pieces {
+        next: PieceIndex,
+        goal: Goal,
+        meter: Meter,
+    },
+}
+
+/// What the page asked for.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    pub id: ModelId,
+    pub context: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// Tell the page that the model is loaded.
+    Tell,
+    /// A request waits for an engine with other options.
+    Request,
+}
+
+impl<D> Default for Seat<D> {
+    fn default() -> Seat<D> {
+        Seat {
+            state: State::Created,
+            model: None,
+            loading: None,
+        }
+    }
+}
+
+impl<D> Seat<D> {
+    /// This model is loaded or being loaded.
+    pub fn holds(&self, root: Root) -> bool {
+        let wanted = match &self.loading {
+            Some(
+                Loading::Layer(wanted)
+                | Loading::File(wanted, _)
+                | Loading::Rebuild(wanted, ..)
+                | Loading::Mend(wanted, ..)
+                | Loading::Read(wanted, ..),
+            ) => Some(wanted.id.root),
+            Some(Loading::Pieces { .. }) | None => None,
+        };
+        let model = self.model.as_ref().map(|model| model.summary.id.root);
+        wanted == Some(root) || model == Some(root)
+    }
+
+    pub fn is_loading(&self) -> bool {
+        self.loading.is_some()
+    }
+
+    pub fn fit(&self) -> Option<FitReport> {
+        self.model.as_ref().map(|model| fit_report(&model.plan))
+    }
+
+    /// A new engine is there.
+    pub fn revive(&mut self) {
+        *self = Seat::default();
+    }
+
+    /// Gives the memory back and keeps what is known of the file: it was read, checked and
+    /// planned for.
+    pub fn rewind(&mut self) -> Result<(), ErrorReport> {
+        let way = [
+            State::Unloaded,
+            State::Created,
+            State::Parsed,
+            State::Authenticated,
+            State::Validated,
+            State::Planned,
+        ];
+        way.into_iter().try_for_each(|state| self.advance(state))
+    }
+
+    pub fn advance(&mut self, to: State) -> Result<(), ErrorReport> {
+        self.state.advance(to).map_err(|refused| {
+            let what = format!("a model cannot go from {:?} to {to:?}", refused.from);
+            let remedy = "this is a fault of the program; please report it";
+            words::illegal(Place::Load, &what, remedy)
+        })
+    }
+}
+
+impl Model {
+    /// The engine that is open computes as these options ask.
+    pub fn is_open_with(&self, mode: u32, plan: &Plan) -> bool {
+        let same = (plan.context, plan.prefill_tile);
+        mode == self.mode && same == (self.plan.context, self.plan.prefill_tile)
+    }
+
+    pub fn len(&self) -> u64 {
+        self.summary.id.length
+    }
+}
+
+pub fn fit_report(plan: &Plan) -> FitReport {
+    FitReport {
+        weights: plan.weights,
+        metadata: plan.metadata,
+        kv: plan.kv,
+        scratch: plan.scratch,
+        logits: plan.logits,
+        total: plan.total,
+        limit: plan.limit,
+        context: plan.context,
+    }
+}
+
+impl<D> Loading<D> {
+    pub fn id(&self, seat: &Seat<D>) -> ModelId {
+        match self {
+            Loading::Layer(wanted)
+            | Loading::File(wanted, _)
+            | Loading::Rebuild(wanted, ..)
+            | Loading::Mend(wanted, ..)
+            | Loading::Read(wanted, ..) => wanted.id,
+            Loading::Pieces { .. } => match &seat.model {
+                Some(model) => model.summary.id,
+                None => ModelId {
+                    root: Root::default(),
+                    length: 0,
+                },
+            },
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! How models arrive, and what a wrong file leaves behind: nothing.
+
+mod world;
+
+use format::PIECE_BYTES;
+use protocol::{
+    ChatAbility, Command, ErrorReport, Event, ImportId, ImportPhase, ModelSummary, Subject,
+    TrResult,
+};
+use store::{Estimate, names};
+use worker::SourceFault;
+use world::World;
+use world::models::{Stored, small, wide};
+
+fn imported(event: Event) -> (ModelSummary, bool) {
+    match event {
+        Event::Imported {
+            model,
+            already_here,
+            ..
+        } => (model, already_here),
+        other => panic!("not imported: {other:?}"),
+    }
+}
+
+fn refused(event: Event) -> ErrorReport {
+    match event {
+        Event::Failed { error, .. } => error,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// A world whose server has this model.
+fn serve(world: &mut World, model: &Stored) {
+    world.server.insert(model.url.clone(), model.file.clone());
+    world
+        .server
+        .insert(model.pieces_url(), model.layer.to_bytes());
+}
+
+fn complete_names(model: &Stored) -> Vec<String> {
+    let root = model.id().root;
+    let mut names = vec![names::done(root), names::pieces(root)];
+    names.sort();
+    names
+}
+
+fn progress(world: &World, phase: ImportPhase) -> Vec<u64> {
+    let of_phase = |event: &Event| match event {
+        Event::Import(progress) if progress.phase == phase => Some(progress.bytes),
+        _ => None,
+    };
+    world.events.iter().filter_map(of_phase).collect()
+}
+
+#[test]
+fn a_model_of_the_catalogue() {
+    let model = wide();
+    let mut world = World::new();
+    serve(&mut world, &model);
+    let import = world.ask_server(&model);
+    world.run();
+    let (summary, already_here) = imported(world.last_of(import));
+    assert!(!already_here);
+    assert_eq!(summary.id, model.id());
+    assert_eq!((summary.name.as_str(), summary.partial), ("wide", None));
+    assert_eq!(summary.chat, ChatAbility::NoTokenizer);
+    assert!(world.names().iter().eq(&complete_names(&model)));
+    let stored = world.directory.get(&names::done(model.id().root));
+    assert_eq!(stored.as_ref(), Some(&model.file));
+    // Each piece was asked for once, the header's included.
+    let asked = world.pieces_asked(&model.url);
+    assert_eq!(asked.len() as u32, model.id().pieces());
+    assert!(asked.values().all(|times| *times == 1), "{asked:?}");
+    let told = progress(&world, ImportPhase::Receiving);
+    assert_eq!(told.first(), Some(&0));
+    assert_eq!(told.last(), Some(&model.id().length));
+    assert!(told.is_sorted());
+}
+
+#[test]
+fn a_model_that_is_here_is_not_fetched_again() {
+    let model = small();
+    let mut world = World::new();
+    imported(world.import_file("small.slm", model.file.clone()));
+    let before = world.names();
+    let import = world.ask_server(&model);
+    world.run();
+    assert!(imported(world.last_of(import)).1);
+    assert!(world.asked.is_empty());
+    assert!(imported(world.import_file("again.slm", model.file.clone())).1);
+    assert_eq!(world.names(), before);
+}
+
+/// The worker dies at 40 %: the next one goes on with the first missing piece.
+#[test]
+fn an_interrupted_import_goes_on_where_it_was() {
+    let model = wide();
+    let mut world = World::new();
+    serve(&mut world, &model);
+    world.ask_server(&model);
+    let wanted = model.id().length * 2 / 5;
+    world.run_until(|event| matches!(event, Event::Import(p) if p.bytes >= wanted));
+    // A reload: no message, no closing, only the files stay. Records are written every 16 MiB or
+    // two seconds, so time passes before the end.
+    let import = ImportId(1);
+    let discard = false;
+    world.command(Command::CancelImport { import, discard });
+    world.run();
+    let asked_first = world.pieces_asked(&model.url);
+    let kept = world.directory.clone();
+    drop(world);
+
+    let mut world = World::on(kept);
+    serve(&mut world, &model);
+    world.command(Command::ListModels);
+    let listed = match world.events.last() {
+        Some(Event::Models(models)) => models.clone(),
+        other => panic!("no list: {other:?}"),
+    };
+    let partial = listed[0].partial.expect("an unfinished model");
+    assert!(partial >= wanted, "{partial}");
+    assert_eq!(listed[0].name, "wide");
+    let import = world.ask_server(&model);
+    world.run();
+    imported(world.last_of(import));
+    let told = progress(&world, ImportPhase::Receiving);
+    assert_eq!(told.first(), Some(&partial));
+    let asked_then = world.pieces_asked(&model.url);
+    let twice = asked_then.keys().filter(|piece| {
+        let at = **piece * u64::from(PIECE_BYTES);
+        asked_first.contains_key(piece) && at < partial
+    });
+    assert_eq!(twice.count(), 0, "{asked_first:?} then {asked_then:?}");
+    let stored = world.directory.get(&names::done(model.id().root));
+    assert_eq!(stored, Some(model.file));
+}
+
+/// Killed between two records: what the newest record names is kept, the rest is fetched again.
+#[test]
+fn a_killed_worker_loses_only_what_was_not_recorded() {
+    let model = wide();
+    let mut world = World::new();
+    serve(&mut world, &model);
+    world.ask_server(&model);
+    world.run_until(|event| matches!(event, Event::Import(p) if p.pieces >= 5));
+    // Two seconds later the next piece makes a record.
+    world.now_ms += 2_000;
+    world.run_until(|event| matches!(event, Event::Import(p) if p.pieces >= 8));
+    let kept = world.directory.clone();
+    // The worker is gone, and with it every handle.
+    drop(world);
+    let mut world = World::on(kept);
+    serve(&mut world, &model);
+    let import = world.ask_server(&model);
+    world.run();
+    imported(world.last_of(import));
+    let told = progress(&world, ImportPhase::Receiving);
+    assert!(told[0] > 0, "something was recorded");
+    let asked = world.pieces_asked(&model.url);
+    assert!(asked.len() < model.id().pieces() as usize, "{asked:?}");
+    assert!(asked.values().all(|times| *times == 1), "{asked:?}");
+}
+
+#[test]
+fn a_cancelled_import_can_be_discarded() {
+    let model = wide();
+    let mut world = World::new();
+    serve(&mut world, &model);
+    let import = world.ask_server(&model);
+    world.run_until(|event| matches!(event, Event::Import(p) if p.pieces >= 3));
+    let asked = world.asked.len();
+    let discard = true;
+    world.command(Command::CancelImport { import, discard });
+    world.run();
+    assert_eq!(world.last_of(import), Event::ImportCancelled { import });
+    assert!(world.names().is_empty(), "{:?}", world.names());
+    // What was under way may still be answered, but nothing new is asked for.
+    assert!(world.asked.len() <= asked + worker::session::RUNS_MAX);
+    world.command(Command::ListModels);
+    assert_eq!(world.events.last(), Some(&Event::Models(Vec::new())));
+}
+
+/// In every state, after every single turn: cancel and discard, and nothing is left.
+#[test]
+fn a_cancel_at_any_moment_leaves_nothing() {
+    let model = wide();
+    for turns in 0.. {
+        let mut world = World::new();
+        serve(&mut world, &model);
+        let import = world.ask_server(&model);
+        for _ in 0..turns {
+            world.turn();
+        }
+        let ended = |event: &Event| matches!(event, Event::Imported { .. });
+        if world.events.iter().any(ended) {
+            assert!(turns > 10, "the import has more turns than {turns}");
+            return;
+        }
+        let discard = true;
+        world.command(Command::CancelImport { import, discard });
+        world.run();
+        match world.last_of(import) {
+            Event::ImportCancelled { .. } => {
+                assert!(world.names().is_empty(), "{turns}: {:?}", world.names());
+            }
+            // The last names were being given: too late to stop.
+            Event::Imported { .. } => assert!(world.names().iter().eq(&complete_names(&model))),
+            other => panic!("{turns}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_dropped_slm_file_is_read_once_to_know_it_and_once_to_keep_it() {
+    let model = wide();
+    let mut world = World::new();
+    let event = world.import_file("any name.bin", model.file.clone());
+    assert_eq!(imported(event).0.id, model.id());
+    assert!(world.names().iter().eq(&complete_names(&model)));
+    let checked = progress(&world, ImportPhase::Checking);
+    assert_eq!(checked.last(), Some(&model.id().length));
+    let received = progress(&world, ImportPhase::Receiving);
+    assert_eq!(received.last(), Some(&model.id().length));
+}
+
+/// Each wrong file is refused in plain words, and the directory stays as it was.
+#[test]
+fn wrong_files_change_nothing() {
+    let good = small();
+    let model = wide();
+    let mut world = World::new();
+    imported(world.import_file("good.slm", good.file));
+    let before = world.names();
+    let mut check = |name: &str, bytes: Vec<u8>, code: TrResult, words: &str| {
+        let error = refused(world.import_file(name, bytes));
+        assert_eq!(error.code, code, "{name}: {error:?}");
+        assert!(error.what.contains(words), "{name}: {}", error.what);
+        assert!(error.remedy.len() > 20, "{name}: {}", error.remedy);
+        assert_eq!(world.names(), before, "{name}");
+    };
+    let html = b"<!DOCTYPE html><html><body>404</body></html>".to_vec();
+    check("model.gguf", html.clone(), TrResult::Source, "web page");
+    check("model.slm", html, TrResult::Source, "web page");
+    check("empty.slm", Vec::new(), TrResult::Source, "empty");
+    check("noise.bin", vec![0xa5; 5000], TrResult::Source, "a5 a5");
+    let cut = model.file[..model.file.len() - 100].to_vec();
+    check("cut.slm", cut, TrResult::InvalidModel, "end");
+    let cut = model.file[..600].to_vec();
+    check("cut.slm", cut, TrResult::InvalidModel, "header");
+    let mut damaged = model.file.clone();
+    damaged[20] ^= 0x20;
+    check("damaged.slm", damaged, TrResult::InvalidModel, "");
+    let mut longer = model.file.clone();
+    longer.push(0);
+    check("longer.slm", longer, TrResult::InvalidModel, "");
+    let clip = world::models::gguf_of_family("clip");
+    check("mmproj.gguf", clip, TrResult::UnsupportedFeature, "clip");
+    let cut = world::models::gguf_of_family("llama")[..40].to_vec();
+    check("cut.gguf", cut, TrResult::Source, "cut off");
+    let zip = b"PK\x03\x04 and more than eight bytes".to_vec();
+    check("pytorch_model.bin", zip, TrResult::Source, "ZIP");
+}
+
+/// A safetensors file that is no model of ours (from the golden data).
+#[test]
+fn a_plain_safetensors_file_is_named_as_such() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../shared/golden/tiny/llama_mha/model.safetensors"
+    );
+    let bytes = std::fs::read(path).expect("the golden folder lies beside the checkout");
+    let mut world = World::new();
+    let error = refused(world.import_file("model.safetensors", bytes));
+    assert_eq!(error.code, TrResult::UnsupportedFeature, "{error:?}");
+    assert!(error.remedy.contains("safetensors"), "{error:?}");
+    assert!(world.names().is_empty());
+}
+
+#[test]
+fn a_server_that_sends_something_else() {
+    let model = wide();
+    let html = b"<!doctype html><title>Not found</title>".repeat(40_000);
+    let check = |spoil: &dyn Fn(&mut World), code: TrResult, words: &str| {
+        let mut world = World::new();
+        serve(&mut world, &model);
+        spoil(&mut world);
+        let import = world.ask_server(&model);
+        world.run();
+        let error = refused(world.last_of(import));
+        assert_eq!(error.code, code, "{error:?}");
+        assert!(error.what.contains(words), "{error:?}");
+        world
+    };
+    let put = |url: String, bytes: Vec<u8>| {
+        move |world: &mut World| drop(world.server.insert(url.clone(), bytes.clone()))
+    };
+    let fail = |url: String, fault: SourceFault| {
+        move |world: &mut World| drop(world.faults.insert(url.clone(), fault.clone()))
+    };
+    let world = check(
+        &put(model.pieces_url(), html.clone()),
+        TrResult::Source,
+        "web page",
+    );
+    assert!(world.names().is_empty());
+    // As long as the model, so that only the hash can tell.
+    let mut page = html.clone();
+    page.resize(model.file.len(), b' ');
+    let world = check(&put(model.url.clone(), page), TrResult::Source, "web page");
+    assert!(world.names().is_empty());
+    let world = check(
+        &fail(model.url.clone(), SourceFault::Status(404)),
+        TrResult::Source,
+        "404",
+    );
+    assert!(world.names().is_empty());
+    let world = check(
+        &fail(model.pieces_url(), SourceFault::Unreachable),
+        TrResult::Source,
+        "reached",
+    );
+    assert_eq!(world.asked.len(), 4, "a passing fault is tried again");
+    let mut wrong = model.layer.to_bytes();
+    wrong[0] ^= 1;
+    let world = check(&put(model.pieces_url(), wrong), TrResult::HashMismatch, "");
+    assert!(world.names().is_empty());
+}
+
+#[test]
+fn a_lying_piece_is_named_and_what_was_right_stays() {
+    let model = wide();
+    let mut world = World::new();
+    serve(&mut world, &model);
+    let mut file = model.file.clone();
+    file[7 * PIECE_BYTES as usize + 9] ^= 1;
+    world.server.insert(model.url.clone(), file);
+    let import = world.ask_server(&model);
+    world.run();
+    let error = refused(world.last_of(import));
+    assert_eq!(error.code, TrResult::HashMismatch);
+    assert!(error.what.contains("iece 7"), "{error:?}");
+    // The server is repaired: only what is missing is fetched.
+    world.asked.clear();
+    world.server.insert(model.url.clone(), model.file.clone());
+    let import = world.ask_server(&model);
+    world.run();
+    imported(world.last_of(import));
+    let asked = world.pieces_asked(&model.url);
+    assert!(asked.contains_key(&7) && asked.len() < 8, "{asked:?}");
+}
+
+#[test]
+fn no_room_is_known_before_the_first_byte() {
+    let model = wide();
+    let mut world = World::new();
+    world.estimate = Estimate {
+        usage: Some(0),
+        quota: Some(1024 * 1024),
+    };
+    serve(&mut world, &model);
+    let import = world.ask_server(&model);
+    world.run();
+    let error = refused(world.last_of(import));
+    assert_eq!(error.code, TrResult::Storage);
+    assert!(world.names().is_empty());
+    // The piece layer and the header, no more.
+    assert_eq!(world.asked.len(), 2, "{:?}", world.asked);
+}
+
+#[test]
+fn a_model_that_does_not_fit_is_refused_before_its_weights_are_fetched() {
+    let model = wide();
+    let mut world = World::not_started(Default::default());
+    world.start(world::Engine::new(10_000_000));
+    serve(&mut world, &model);
+    let import = world.ask_server(&model);
+    world.run();
+    let error = refused(world.last_of(import));
+    assert_eq!(error.code, TrResult::OutOfMemory);
+    assert!(error.what.contains("MB"), "{error:?}");
+    assert!(world.names().is_empty());
+    assert_eq!(world.pieces_asked(&model.url).len(), 1);
+    let event = world.import_file("wide.slm", model.file);
+    assert_eq!(refused(event).code, TrResult::OutOfMemory);
+    assert!(world.names().is_empty());
+}
+
+#[test]
+fn a_lost_record_costs_no_transfer() {
+    let model = wide();
+    let mut world = World::new();
+    serve(&mut world, &model);
+    let import = world.ask_server(&model);
+    world.run_until(|event| matches!(event, Event::Import(p) if p.pieces >= 6));
+    let discard = false;
+    world.command(Command::CancelImport { import, discard });
+    world.run();
+    let kept = world.directory.clone();
+    let root = model.id().root;
+    store::Catalog::remove(&kept, &names::have(root)).expect("it is closed");
+    let mut world = World::on(kept);
+    serve(&mut world, &model);
+    let import = world.ask_server(&model);
+    world.run();
+    imported(world.last_of(import));
+    let asked = world.pieces_asked(&model.url);
+    assert!(asked.len() <= 8, "{asked:?}");
+}
+
+#[test]
+fn imports_wait_for_each_other() {
+    let (one, two) = (wide(), small());
+    let mut world = World::new();
+    serve(&mut world, &one);
+    let first = world.ask_server(&one);
+    let second = world.drop_file("small.slm", two.file.clone());
+    let third = world.drop_file("third.slm", two.file);
+    let discard = false;
+    world.command(Command::CancelImport {
+        import: third,
+        discard,
+    });
+    world.run();
+    imported(world.last_of(first));
+    imported(world.last_of(second));
+    assert_eq!(
+        world.last_of(third),
+        Event::ImportCancelled { import: third }
+    );
+    world.command(Command::DeleteModel { model: one.id() });
+    world.run();
+    match world.events.last() {
+        Some(Event::Models(models)) => assert_eq!(models.len(), 1),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(world.names().len(), 2);
+}
+
+#[test]
+fn the_catalogue_is_read_and_checked() {
+    let model = small();
+    let catalogue = protocol::Catalogue {
+        schema: protocol::CATALOGUE_SCHEMA.into(),
+        models: vec![model.entry()],
+    };
+    let text = serde_json::to_vec(&catalogue).expect("a catalogue is JSON");
+    let mut world = World::new();
+    world.server.insert("catalogue.json".into(), text);
+    world.command(Command::Catalogue);
+    world.run();
+    let entries = vec![model.entry()];
+    assert_eq!(world.events.last(), Some(&Event::Catalogue(entries)));
+    for (body, words) in [("<html>", "web page"), ("{}", "catalogue")] {
+        world.server.insert("catalogue.json".into(), body.into());
+        world.command(Command::Catalogue);
+        world.run();
+        let error = world.failure(Subject::Catalogue);
+        assert!(error.what.contains(words), "{error:?}");
+    }
+}

@@ -1,0 +1,274 @@
+//! A world around one session: a directory in memory, attached files, a scripted server, and a
+//! clock that moves with every input.
+
+#![allow(dead_code)]
+
+pub mod models;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use format::PIECE_BYTES;
+use protocol::{
+    Command, Event, ImportId, ImportSource, LaneId, LaneReport, RequestId, StorageKind, Subject,
+};
+use store::{Catalog, Estimate, MemoryCatalog, MemoryDisk};
+use worker::{
+    FileAnswer, FileOp, Input, NativeEngine, Output, Session, Source, SourceFault, Start,
+};
+
+/// More than the interval of progress events, so that none is held back.
+pub const TICK_MS: u64 = 120;
+
+pub type Engine = NativeEngine<MemoryDisk>;
+
+pub struct World {
+    pub session: Session<MemoryDisk, Engine>,
+    pub directory: MemoryCatalog,
+    pub now_ms: u64,
+    pub events: Vec<Event>,
+    /// Addresses of the server and what lies there.
+    pub server: BTreeMap<String, Vec<u8>>,
+    /// Answers these addresses with a fault instead.
+    pub faults: BTreeMap<String, SourceFault>,
+    /// Every range that the server was asked for: address, first byte, length.
+    pub asked: Vec<(String, u64, u32)>,
+    pub estimate: Estimate,
+    files: BTreeMap<u32, Vec<u8>>,
+    named: BTreeMap<Source, String>,
+    waiting: VecDeque<Output>,
+    attached: u32,
+    imports: u32,
+    requests: u32,
+}
+
+impl World {
+    /// A started session on a new directory.
+    pub fn new() -> World {
+        World::on(MemoryCatalog::default())
+    }
+
+    /// A started session on a directory that an earlier one left.
+    pub fn on(directory: MemoryCatalog) -> World {
+        let mut world = World::not_started(directory);
+        world.start(Engine::default());
+        world
+    }
+
+    pub fn not_started(directory: MemoryCatalog) -> World {
+        World {
+            session: Session::new(),
+            directory,
+            now_ms: 1_000,
+            events: Vec::new(),
+            server: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            asked: Vec::new(),
+            estimate: Estimate::default(),
+            files: BTreeMap::new(),
+            named: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            attached: 0,
+            imports: 0,
+            requests: 0,
+        }
+    }
+
+    pub fn start(&mut self, engine: Engine) {
+        self.give(Input::Started(Start {
+            engine,
+            lane: LaneReport {
+                lane: LaneId::Native,
+                sha256: None,
+                self_tests: 0,
+                cross_origin_isolated: false,
+            },
+            downgrades: Vec::new(),
+            storage: StorageKind::Memory,
+        }));
+        self.run();
+    }
+
+    /// One input; what it asks for waits until a `turn`.
+    pub fn give(&mut self, input: Input<MemoryDisk, Engine>) {
+        self.now_ms += TICK_MS;
+        self.session.handle(self.now_ms, input);
+        while let Some(output) = self.session.poll() {
+            match output {
+                Output::Event(event) => self.events.push(event),
+                output => self.waiting.push_back(output),
+            }
+        }
+    }
+
+    pub fn command(&mut self, command: Command) {
+        let attached = None;
+        self.give(Input::Command { command, attached });
+    }
+
+    /// Does the next thing that the session asked for; `false` if there is none.
+    pub fn turn(&mut self) -> bool {
+        let Some(output) = self.waiting.pop_front() else {
+            return false;
+        };
+        match output {
+            Output::Event(_) | Output::EngineLost => {}
+            Output::Address { source, url, .. } => {
+                self.named.insert(source, url);
+            }
+            Output::CancelSource(Source::File(number)) => {
+                self.files.remove(&number);
+            }
+            Output::CancelSource(source) => {
+                self.named.remove(&source);
+            }
+            Output::NeedBytes { source, at, len } => self.need(source, at, Some(len)),
+            Output::NeedWhole { source, .. } => self.need(source, 0, None),
+            Output::Files { ticket, op } => {
+                let answer = self.run_op(op);
+                self.give(Input::Files { ticket, answer });
+            }
+            Output::Wake => self.give(Input::Wake),
+        }
+        true
+    }
+
+    /// Runs until nothing is asked for any more.
+    pub fn run(&mut self) {
+        while self.turn() {}
+    }
+
+    /// Runs until an event of interest is out; panics if it never comes.
+    pub fn run_until(&mut self, wanted: impl Fn(&Event) -> bool) {
+        let from = self.events.len();
+        while !self.events[from..].iter().any(&wanted) {
+            assert!(self.turn(), "it never came; {:?}", self.events.last());
+        }
+    }
+
+    fn need(&mut self, source: Source, at: u64, len: Option<u32>) {
+        let url = self.named.get(&source).cloned();
+        let body = match (source, &url) {
+            (Source::File(number), _) => self.files.get(&number),
+            (_, Some(url)) => {
+                self.asked.push((url.clone(), at, len.unwrap_or_default()));
+                self.server.get(url)
+            }
+            (_, None) => None,
+        };
+        let fault = url.and_then(|url| self.faults.get(&url)).cloned();
+        let input = match (body, fault) {
+            (_, Some(fault)) => Input::SourceFailed { source, at, fault },
+            (None, _) => {
+                let fault = SourceFault::Status(404);
+                Input::SourceFailed { source, at, fault }
+            }
+            (Some(body), None) => {
+                let end = len.map_or(body.len(), |len| at as usize + len as usize);
+                match body.get(at as usize..end) {
+                    Some(bytes) => Input::Bytes {
+                        source,
+                        at,
+                        bytes: bytes.to_vec(),
+                    },
+                    None => {
+                        let (expected, found) = (end as u64, body.len() as u64);
+                        let fault = SourceFault::Short { expected, found };
+                        Input::SourceFailed { source, at, fault }
+                    }
+                }
+            }
+        };
+        self.give(input);
+    }
+
+    fn run_op(&self, op: FileOp) -> Result<FileAnswer<MemoryDisk>, store::StoreError> {
+        let directory = &self.directory;
+        match op {
+            FileOp::List => directory.list().map(FileAnswer::Listed),
+            FileOp::Estimate => Ok(FileAnswer::Estimate(self.estimate)),
+            FileOp::Open(name) => directory.open(&name).map(FileAnswer::Opened),
+            FileOp::Create(name) => directory.create(&name).map(FileAnswer::Opened),
+            FileOp::Rename { from, to } => directory.rename(&from, &to).map(|()| FileAnswer::Done),
+            FileOp::Remove(name) => directory.remove(&name).map(|()| FileAnswer::Done),
+        }
+    }
+
+    /// Drops a file on the page; does not run.
+    pub fn drop_file(&mut self, name: &str, bytes: Vec<u8>) -> ImportId {
+        self.imports += 1;
+        let import = ImportId(self.imports);
+        self.attached += 1;
+        let length = bytes.len() as u64;
+        self.files.insert(self.attached, bytes);
+        let name = name.to_owned();
+        let source = ImportSource::File { name, length };
+        self.give(Input::Command {
+            command: Command::Import { import, source },
+            attached: Some(self.attached),
+        });
+        import
+    }
+
+    /// Drops a file and runs the import to its end.
+    pub fn import_file(&mut self, name: &str, bytes: Vec<u8>) -> Event {
+        let import = self.drop_file(name, bytes);
+        self.run();
+        self.last_of(import)
+    }
+
+    /// Asks for a model of the server; does not run.
+    pub fn ask_server(&mut self, model: &models::Stored) -> ImportId {
+        self.imports += 1;
+        let import = ImportId(self.imports);
+        let source = ImportSource::Catalogue(model.entry());
+        self.command(Command::Import { import, source });
+        import
+    }
+
+    /// The event that ended an import.
+    pub fn last_of(&self, wanted: ImportId) -> Event {
+        let ends = |event: &&Event| match event {
+            Event::Imported { import, .. } | Event::ImportCancelled { import } => *import == wanted,
+            Event::Failed { subject, .. } => *subject == Subject::Import(wanted),
+            _ => false,
+        };
+        let mut ends = self.events.iter().filter(ends);
+        let end = ends.next_back();
+        end.expect("the import has ended").clone()
+    }
+
+    pub fn next_request(&mut self) -> RequestId {
+        self.requests += 1;
+        RequestId(self.requests)
+    }
+
+    /// Names in the directory.
+    pub fn names(&self) -> BTreeSet<String> {
+        let entries = self.directory.list().expect("memory can be listed");
+        entries.into_iter().map(|entry| entry.name).collect()
+    }
+
+    /// How often each piece of an address was asked for.
+    pub fn pieces_asked(&self, url: &str) -> BTreeMap<u64, u32> {
+        let mut pieces = BTreeMap::new();
+        let of_url = self.asked.iter().filter(|(asked, _, _)| asked == url);
+        for (_, at, len) in of_url {
+            let first = at / u64::from(PIECE_BYTES);
+            let count = u64::from(len.div_ceil(PIECE_BYTES));
+            for piece in first..first + count {
+                *pieces.entry(piece).or_insert(0) += 1;
+            }
+        }
+        pieces
+    }
+
+    /// The newest failure of a subject.
+    pub fn failure(&self, subject: Subject) -> &protocol::ErrorReport {
+        let mut failures = self.events.iter().rev();
+        let found = failures.find_map(|event| match event {
+            Event::Failed { subject: of, error } if *of == subject => Some(error),
+            _ => None,
+        });
+        found.expect("it has failed")
+    }
+}
