@@ -18,20 +18,23 @@ pub enum Block {
         language: String,
         text: String,
     },
-    List {
-        /// The first number, if the list is numbered.
-        start: Option<u64>,
-        items: Vec<Item>,
-    },
+    List(List),
     Quote(Vec<Span>),
     Rule,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// The first number, if the list is numbered.
+    pub start: Option<u64>,
+    pub items: Vec<Item>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// 0 for the outermost level; at most [`DEPTH_MAX`].
-    pub depth: u8,
     pub spans: Vec<Span>,
+    /// Lists within the item, down to [`DEPTH_MAX`].
+    pub inner: Vec<List>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub enum Span {
     Break,
 }
 
-/// Deeper items are drawn at this depth.
+/// Items further in than this are taken to be this deep.
 pub const DEPTH_MAX: u8 = 3;
 
 #[cfg(test)]

@@ -132,9 +132,14 @@ impl App {
             && self.measures.running().is_none()
     }
 
-    /// The model to offer on a first visit: nothing was written, nothing is here.
+    /// Nothing was ever said and no model is here: the page must say what it is.
     pub fn first_visit(&self) -> bool {
-        self.chat.is_empty() && self.library.models().is_empty()
+        let no_model = self
+            .library
+            .models()
+            .iter()
+            .all(|model| model.partial.is_some());
+        self.chat.conversations().is_empty() && no_model && self.engine.model().is_none()
     }
 
     fn request(&mut self) -> RequestId {

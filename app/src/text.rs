@@ -66,24 +66,27 @@ pub fn rate(tokens: u32, milliseconds: f64) -> Option<String> {
     })
 }
 
-/// The line under an answer.
-pub fn figures(figures: &Figures) -> String {
+/// What an answer cost: its tokens and, if time was taken, their rate.
+pub fn figures(figures: &Figures) -> (String, Option<String>) {
     let tokens = match figures.new_tokens {
         1 => "1 token".to_string(),
         n => format!("{} tokens", count(u64::from(n))),
     };
-    match rate(figures.new_tokens, figures.decode_ms) {
-        Some(rate) => format!("{tokens} · {rate} tokens/s"),
-        None => tokens,
-    }
+    let rate = rate(figures.new_tokens, figures.decode_ms);
+    (tokens, rate.map(|rate| format!("{rate} tokens/s")))
 }
 
+/// Rounded down: 100 means that everything is there.
 pub fn percent(done: u64, total: u64) -> u32 {
-    if total == 0 {
-        return 0;
+    share(done, total) / 100
+}
+
+/// Ten-thousandths of a whole.
+pub fn share(part: u64, whole: u64) -> u32 {
+    match whole {
+        0 => 0,
+        whole => (u128::from(part.min(whole)) * 10_000 / u128::from(whole)) as u32,
     }
-    // Rounded down: 100 means that everything is there.
-    (u128::from(done.min(total)) * 100 / u128::from(total)) as u32
 }
 
 pub fn phase(phase: ImportPhase) -> &'static str {
@@ -131,14 +134,15 @@ pub fn storage(kind: StorageKind) -> &'static str {
     }
 }
 
-/// What the browser answered when it was asked not to evict.
-pub fn kept(persisted: Option<bool>) -> &'static str {
-    match persisted {
-        Some(true) => "The browser has promised to keep them",
-        Some(false) => {
-            "The browser may evict them when space runs out, or after days without a visit"
+/// What the browser answered when it was asked not to evict. Memory is not evicted.
+pub fn kept(kind: Option<StorageKind>, persisted: Option<bool>) -> &'static str {
+    match (kind, persisted) {
+        (None | Some(StorageKind::Memory), _) => "",
+        (_, Some(true)) => "The browser has promised to keep them.",
+        (_, Some(false)) => {
+            "The browser may remove them when space runs out, or after days without a visit."
         }
-        None => "The browser does not say whether it will keep them",
+        (_, None) => "The browser does not say whether it will keep them.",
     }
 }
 

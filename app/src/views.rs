@@ -19,7 +19,7 @@ mod settings;
 use leptos::prelude::*;
 
 use crate::page::{Page, Screen};
-use crate::state::Engine;
+use crate::state::{Engine, Import, Start};
 use crate::text;
 
 #[component]
@@ -102,8 +102,22 @@ fn Status() -> impl IntoView {
             format!("Loading {name}, {} %", text::percent(*done, *total))
         }
         Engine::Failed { .. } => "The model could not be loaded".into(),
+        Engine::Empty if app.imports.running() => match app.imports.current() {
+            Some(Import {
+                progress: Some(p), ..
+            }) if p.bytes_total > 0 => {
+                format!(
+                    "Bringing a model in, {} %",
+                    text::percent(p.bytes, p.bytes_total)
+                )
+            }
+            _ => "Bringing a model in".into(),
+        },
         Engine::Empty if app.start.ready() => "No model loaded".into(),
-        Engine::Empty => "Starting".into(),
+        Engine::Empty => match app.start {
+            Start::Failed(_) => "The engine is not running".into(),
+            _ => "Starting".into(),
+        },
     });
     let loaded = page.part(|app| app.engine.loaded().is_some());
     view! {

@@ -2,7 +2,7 @@
 //! still being written parses at every length.
 
 use super::inline::spans;
-use super::{Block, DEPTH_MAX, Item};
+use super::{Block, DEPTH_MAX, Item, List};
 
 pub fn parse(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
@@ -24,10 +24,14 @@ enum Open {
         language: String,
         lines: Vec<String>,
     },
-    List {
-        start: Option<u64>,
-        items: Vec<(u8, String)>,
-    },
+    List(Vec<Row>),
+}
+
+/// An item before it is known which list it belongs to.
+struct Row {
+    depth: u8,
+    number: Option<u64>,
+    text: String,
 }
 
 #[derive(Clone, Copy)]
@@ -65,7 +69,7 @@ fn step(open: Open, line: &str, blocks: &mut Vec<Block>) -> Open {
     if trimmed.is_empty() {
         // An item may be followed by an empty line and another item of the same list.
         return match open {
-            list @ Open::List { .. } => list,
+            list @ Open::List(_) => list,
             other => {
                 close(other, blocks);
                 Open::Nothing
@@ -90,8 +94,17 @@ fn step(open: Open, line: &str, blocks: &mut Vec<Block>) -> Open {
         blocks.push(Block::Rule);
         return Open::Nothing;
     }
-    if let Some((depth, number, text)) = item(line) {
-        return add_item(open, (depth, number, text), blocks);
+    if let Some(row) = item(line) {
+        return match open {
+            Open::List(mut rows) => {
+                rows.push(row);
+                Open::List(rows)
+            }
+            other => {
+                close(other, blocks);
+                Open::List(vec![row])
+            }
+        };
     }
     if let Some(text) = trimmed.strip_prefix('>') {
         return match open {
@@ -118,37 +131,16 @@ fn continue_with(open: Open, line: &str, blocks: &mut Vec<Block>) -> Open {
             Open::Paragraph(text)
         }
         // An indented line goes on with the item; any other line ends the list.
-        Open::List { start, mut items } if line.starts_with([' ', '\t']) => {
-            if let Some((_, text)) = items.last_mut() {
-                text.push('\n');
-                text.push_str(line.trim_start());
+        Open::List(mut rows) if line.starts_with([' ', '\t']) => {
+            if let Some(row) = rows.last_mut() {
+                row.text.push('\n');
+                row.text.push_str(line.trim_start());
             }
-            Open::List { start, items }
+            Open::List(rows)
         }
         other => {
             close(other, blocks);
             Open::Paragraph(line.trim_start().to_string())
-        }
-    }
-}
-
-fn add_item(
-    open: Open,
-    (depth, number, text): (u8, Option<u64>, &str),
-    blocks: &mut Vec<Block>,
-) -> Open {
-    match open {
-        // Nested items may be of the other kind; an outer one of the other kind begins a new list.
-        Open::List { start, mut items } if depth > 0 || start.is_some() == number.is_some() => {
-            items.push((depth, text.to_string()));
-            Open::List { start, items }
-        }
-        other => {
-            close(other, blocks);
-            Open::List {
-                start: number,
-                items: vec![(0, text.to_string())],
-            }
         }
     }
 }
@@ -166,17 +158,36 @@ fn close(open: Open, blocks: &mut Vec<Block>) {
                 text: lines.join("\n"),
             });
         }
-        Open::List { start, items } => {
-            let items = items
-                .into_iter()
-                .map(|(depth, text)| Item {
-                    depth,
-                    spans: spans(&text),
-                })
-                .collect();
-            blocks.push(Block::List { start, items });
-        }
+        Open::List(rows) => blocks.extend(lists(&rows).into_iter().map(Block::List)),
     }
+}
+
+/// Rows further in than the first belong to the item before them; a row of the other kind begins
+/// a new list. Each level is further in than the one around it, so there are few levels.
+fn lists(rows: &[Row]) -> Vec<List> {
+    let mut out: Vec<List> = Vec::new();
+    let mut at = 0;
+    while let Some(row) = rows.get(at) {
+        let level = rows[0].depth;
+        let inside = rows[at + 1..]
+            .iter()
+            .take_while(|row| row.depth > level)
+            .count();
+        let next = at + 1 + inside;
+        let item = Item {
+            spans: spans(&row.text),
+            inner: lists(&rows[at + 1..next]),
+        };
+        match out.last_mut() {
+            Some(list) if list.start.is_some() == row.number.is_some() => list.items.push(item),
+            _ => out.push(List {
+                start: row.number,
+                items: vec![item],
+            }),
+        }
+        at = next;
+    }
+    out
 }
 
 fn opens(trimmed: &str) -> Option<(Fence, String)> {
@@ -210,23 +221,28 @@ fn rule(trimmed: &str) -> bool {
     })
 }
 
-/// Depth, number and text of a list item. A mark alone is an item whose text is still to come.
-fn item(line: &str) -> Option<(u8, Option<u64>, &str)> {
+/// A list item. A mark alone is an item whose text is still to come.
+fn item(line: &str) -> Option<Row> {
     let body = line.trim_start();
     let indent: usize = line[..line.len() - body.len()]
         .chars()
         .map(|c| if c == '\t' { 4 } else { 1 })
         .sum();
     let depth = (indent / 2).min(usize::from(DEPTH_MAX)) as u8;
+    let row = |number, text: &str| Row {
+        depth,
+        number,
+        text: text.to_string(),
+    };
     if let Some(rest) = body.strip_prefix(['-', '*', '+']) {
-        return item_text(rest).map(|text| (depth, None, text));
+        return item_text(rest).map(|text| row(None, text));
     }
     let digits = body.bytes().take_while(u8::is_ascii_digit).count();
     if !(1..=9).contains(&digits) {
         return None;
     }
     let text = item_text(body[digits..].strip_prefix(['.', ')'])?)?;
-    Some((depth, body[..digits].parse().ok(), text))
+    Some(row(body[..digits].parse().ok(), text))
 }
 
 fn item_text(rest: &str) -> Option<&str> {

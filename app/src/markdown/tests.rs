@@ -1,9 +1,9 @@
 //! Expected trees are written by hand after the CommonMark text, except where the module docs
 //! say that we differ: no HTML, no links, no images, and every line end is kept.
 
-use super::Block::{Code, Heading, List, Paragraph, Quote, Rule};
+use super::Block::{Code, Heading, Paragraph, Quote, Rule};
 use super::Span::{Break, Emphasis, Strong};
-use super::{Block, Item, Span, parse};
+use super::{Block, Item, List, Span, parse};
 
 fn text(text: &str) -> Span {
     Span::Text(text.into())
@@ -13,11 +13,19 @@ fn code(text: &str) -> Span {
     Span::Code(text.into())
 }
 
-fn item(depth: u8, words: &str) -> Item {
+fn item(words: &str) -> Item {
+    with(words, Vec::new())
+}
+
+fn with(words: &str, inner: Vec<List>) -> Item {
     Item {
-        depth,
         spans: vec![text(words)],
+        inner,
     }
+}
+
+fn list(start: Option<u64>, items: Vec<Item>) -> List {
+    List { start, items }
 }
 
 fn block(language: &str, text: &str) -> Block {
@@ -63,31 +71,41 @@ fn blocks() {
         (
             "- a\n- b\n  - c\n\n- d\nend",
             vec![
-                List {
-                    start: None,
-                    items: vec![item(0, "a"), item(0, "b"), item(1, "c"), item(0, "d")],
-                },
+                Block::List(list(
+                    None,
+                    vec![
+                        item("a"),
+                        with("b", vec![list(None, vec![item("c")])]),
+                        item("d"),
+                    ],
+                )),
                 Paragraph(vec![text("end")]),
             ],
         ),
         (
-            "3. three\n4) four",
-            vec![List {
-                start: Some(3),
-                items: vec![item(0, "three"), item(0, "four")],
-            }],
+            "3. three\n   - a\n     1. deep\n   - b\n4) four",
+            vec![Block::List(list(
+                Some(3),
+                vec![
+                    with(
+                        "three",
+                        vec![list(
+                            None,
+                            vec![
+                                with("a", vec![list(Some(1), vec![item("deep")])]),
+                                item("b"),
+                            ],
+                        )],
+                    ),
+                    item("four"),
+                ],
+            ))],
         ),
         (
             "- a\n1. b",
             vec![
-                List {
-                    start: None,
-                    items: vec![item(0, "a")],
-                },
-                List {
-                    start: Some(1),
-                    items: vec![item(0, "b")],
-                },
+                Block::List(list(None, vec![item("a")])),
+                Block::List(list(Some(1), vec![item("b")])),
             ],
         ),
         ("> a\n> b", vec![Quote(vec![text("a"), Break, text("b")])]),

@@ -152,7 +152,7 @@ fn Storage() -> impl IntoView {
                     <span id="storage">
                         {move || kind.get().map_or("not known yet", text::storage)}
                         ". "
-                        {move || text::kept(durability.get().persisted)}
+                        {move || text::kept(kind.get(), durability.get().persisted)}
                     </span>
                 </Row>
                 <Row label="Models">{move || stored.get()}</Row>

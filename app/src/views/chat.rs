@@ -2,6 +2,7 @@
 
 use leptos::html::Div;
 use leptos::prelude::*;
+use protocol::ChatAbility;
 
 use super::composer::Composer;
 use super::conversations::Conversations;
@@ -14,11 +15,13 @@ use crate::text;
 
 /// Within this many pixels of its end the transcript follows what is written.
 const NEAR_END_PX: i32 = 96;
+/// More models than this are chosen from on their own screen.
+const CHOICES_MAX: usize = 3;
 
 #[component]
 pub fn Chat() -> impl IntoView {
     let page = Page::here();
-    let welcome = page.part(|app| app.first_visit() && app.engine.model().is_none());
+    let welcome = page.part(App::first_visit);
     let drawer = RwSignal::new(false);
     view! {
         <div class="chat">
@@ -177,8 +180,8 @@ fn below(app: &App) -> Below {
         Engine::Loaded { .. } if app.engine.can_chat() => Below::Compose,
         Engine::Loaded { .. } => Below::CannotChat,
         Engine::Loading { .. } => Below::Loading,
+        _ if !app.start.ready() || app.first_visit() => Below::Nothing,
         _ if app.imports.current().is_some() || !app.library.listed() => Below::Nothing,
-        _ if app.first_visit() => Below::Nothing,
         _ => Below::NoModel,
     }
 }
@@ -187,9 +190,13 @@ fn below(app: &App) -> Below {
 fn Foot() -> impl IntoView {
     let page = Page::here();
     let below = page.part(below);
+    // The first page shows the import where it was begun.
+    let welcome = page.part(App::first_visit);
     view! {
         <div class="foot">
-            <ImportPanel/>
+            <Show when=move || !welcome.get()>
+                <ImportPanel/>
+            </Show>
             {move || match below.get() {
                 Below::Nothing => ().into_any(),
                 Below::Compose => view! { <Composer/> }.into_any(),
@@ -250,12 +257,36 @@ fn CannotChat() -> impl IntoView {
     }
 }
 
+/// Conversations can be read; to go on, a model is one press away.
 #[component]
 fn NoModel() -> impl IntoView {
+    let page = Page::here();
+    let models = page.part(|app| {
+        let complete = app
+            .library
+            .models()
+            .iter()
+            .filter(|model| model.partial.is_none());
+        let able = complete.filter(|model| model.chat == ChatAbility::Yes);
+        able.map(|model| (model.id, model.name.clone()))
+            .take(CHOICES_MAX)
+            .collect::<Vec<_>>()
+    });
     view! {
         <div class="notice plain">
-            <p>"No model is loaded. Conversations can be read; to go on, load a model."</p>
-            <a class="button" href=Screen::Models.address()>"Choose a model"</a>
+            <p>"No model is loaded. Conversations can be read; to go on, load one."</p>
+            <div class="actions">
+                <For each=move || models.get() key=|(id, _)| *id let:choice>
+                    <button
+                        class="primary"
+                        type="button"
+                        on:click=move |_| page.act(Action::Load(choice.0))
+                    >
+                        "Load "{choice.1}
+                    </button>
+                </For>
+                <a class="button" href=Screen::Models.address()>"Models"</a>
+            </div>
         </div>
     }
 }

@@ -43,7 +43,11 @@ pub fn Composer() -> impl IntoView {
             .to_string()
     };
     Effect::new(move |_| {
-        if let Some(field) = field.get() {
+        // Where there is no pointer that hovers, a focused field brings up a keyboard.
+        let pointer = window().match_media("(hover: hover)").ok().flatten();
+        if let Some(field) = field.get()
+            && pointer.is_some_and(|query| query.matches())
+        {
             field.focus().unwrap_or_default();
         }
     });

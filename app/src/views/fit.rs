@@ -16,8 +16,7 @@ pub fn Fit() -> impl IntoView {
             .iter()
             .enumerate()
             .map(|(at, &(_, bytes))| {
-                // Hundredths of a percent of the whole plan.
-                let share = text::percent(bytes.saturating_mul(100), fit.total);
+                let share = text::share(bytes, fit.total);
                 view! {
                     <span class=format!("part part-{at}") style:flex-grow=share.to_string()></span>
                 }

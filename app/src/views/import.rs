@@ -166,15 +166,15 @@ fn Stopped() -> impl IntoView {
                 >
                     "Continue"
                 </button>
-                <button type="button" on:click=move |_| page.act(Action::DiscardImport)>
-                    "Discard what was fetched"
+                <button type="button" on:click=move |_| page.act(Action::CloseImport)>
+                    "Not now"
                 </button>
                 <button
                     class="quiet"
                     type="button"
-                    on:click=move |_| page.act(Action::CloseImport)
+                    on:click=move |_| page.act(Action::DiscardImport)
                 >
-                    "Not now"
+                    "Discard what was fetched"
                 </button>
             </div>
         </section>

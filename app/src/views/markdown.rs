@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::markdown::{Block, Item, Span, parse};
+use crate::markdown::{Block, List, Span, parse};
 
 /// Each block is redrawn only when it changes: while a text grows that is the last one, so what
 /// a person has selected above it stays selected.
@@ -38,25 +38,25 @@ fn draw(block: Block) -> AnyView {
             }
             .into_any()
         }
-        Block::List {
-            start: Some(start),
-            items,
-        } => view! { <ol start=start.to_string()>{rows(items)}</ol> }.into_any(),
-        Block::List { start: None, items } => view! { <ul>{rows(items)}</ul> }.into_any(),
+        Block::List(list) => draw_list(list),
         Block::Quote(spans) => view! { <blockquote><p>{inline(spans)}</p></blockquote> }.into_any(),
         Block::Rule => view! { <hr/> }.into_any(),
     }
 }
 
-/// Nested items stay in the outer list and are set in by their class.
-fn rows(items: Vec<Item>) -> Vec<AnyView> {
-    items
+fn draw_list(list: List) -> AnyView {
+    let rows: Vec<AnyView> = list
+        .items
         .into_iter()
         .map(|item| {
-            let class = (item.depth > 0).then(|| format!("depth-{}", item.depth));
-            view! { <li class=class>{inline(item.spans)}</li> }.into_any()
+            let inner: Vec<AnyView> = item.inner.into_iter().map(draw_list).collect();
+            view! { <li>{inline(item.spans)}{inner}</li> }.into_any()
         })
-        .collect()
+        .collect();
+    match list.start {
+        Some(start) => view! { <ol start=start.to_string()>{rows}</ol> }.into_any(),
+        None => view! { <ul>{rows}</ul> }.into_any(),
+    }
 }
 
 fn inline(spans: Vec<Span>) -> Vec<AnyView> {

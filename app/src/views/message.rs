@@ -64,16 +64,18 @@ fn Answer(conversation: ConversationId, at: usize, words: Memo<String>) -> impl 
             text::percent(u64::from(done), u64::from(total))
         ))
     });
+    // What stands where no word has been written yet, or none ever was.
+    let instead = move || match live.get() {
+        true => reading.get().unwrap_or_else(|| "Reading".into()),
+        false => "No answer.".into(),
+    };
     view! {
         <article class="message assistant" class:live=move || live.get()>
             <p class="who">{move || who.get()}</p>
             <div class="text">
                 <Markdown words/>
-                <Show when=move || live.get()>
-                    <p class="waiting">
-                        {move || reading.get()}
-                        <span class="caret" aria-hidden="true"></span>
-                    </p>
+                <Show when=move || words.with(String::is_empty)>
+                    <p class="waiting">{instead}</p>
                 </Show>
             </div>
             <Show when=move || !live.get()>
@@ -89,7 +91,10 @@ fn Under(conversation: ConversationId, at: usize, words: Memo<String>) -> impl I
     let page = Page::here();
     let end = page.part(move |app| turn(app, conversation, at).and_then(|turn| turn.end.clone()));
     let figures = move || match end.get()?.end {
-        End::Finished { figures, .. } => Some(text::figures(&figures)),
+        End::Finished { figures, .. } => {
+            let (tokens, rate) = text::figures(&figures);
+            Some(view! { <span>{tokens}</span> {rate.map(|rate| view! { <span>{rate}</span> })} })
+        }
         _ => None,
     };
     let remark = move || match end.get()?.end {
@@ -106,7 +111,9 @@ fn Under(conversation: ConversationId, at: usize, words: Memo<String>) -> impl I
             <span class="remark">{remark}</span>
             <span class="figures" title=seed>{figures}</span>
             <span class="actions">
-                <Copy words/>
+                <Show when=move || !words.with(String::is_empty)>
+                    <Copy words/>
+                </Show>
                 <Show when=move || again.get()>
                     <button
                         class="quiet"

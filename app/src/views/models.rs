@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use protocol::{CatalogueEntry, ModelSummary};
 
 use super::import::ImportPanel;
-use super::offer::{FilePicker, facts};
+use super::offer::{FilePicker, Keeping, facts};
 use crate::page::Page;
 use crate::state::{Action, Offers, entry_id};
 use crate::text;
@@ -14,12 +14,14 @@ use crate::text;
 pub fn Models() -> impl IntoView {
     let page = Page::here();
     let here = page.part(|app| app.library.models().to_vec());
+    let kept = page.part(|app| text::kept(app.start.storage(), app.durability.persisted));
     view! {
         <div class="sheet">
             <h1>"Models"</h1>
             <ImportPanel/>
             <section>
                 <h2>"On this device"</h2>
+                <Keeping/>
                 <Show
                     when=move || !here.with(Vec::is_empty)
                     fallback=|| view! { <p class="muted">"No model is here yet."</p> }
@@ -29,6 +31,7 @@ pub fn Models() -> impl IntoView {
                             <Stored model/>
                         </For>
                     </ul>
+                    <p class="muted">{move || kept.get()}</p>
                 </Show>
             </section>
             <Offered/>

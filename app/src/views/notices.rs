@@ -61,7 +61,7 @@ fn Restart() -> impl IntoView {
     view! {
         <Show when=move || failed.get()>
             <div class="notice plain">
-                <p>"The engine is not running. Conversations can still be read."</p>
+                <p>"The engine is not running; conversations can still be read."</p>
                 <button
                     class="primary"
                     type="button"

@@ -2,8 +2,9 @@
 
 use leptos::html::Input;
 use leptos::prelude::*;
-use protocol::CatalogueEntry;
+use protocol::{CatalogueEntry, StorageKind};
 
+use super::import::ImportPanel;
 use crate::intake;
 use crate::page::Page;
 use crate::state::{Action, Offers, entry_id};
@@ -12,6 +13,8 @@ use crate::text;
 /// What this is, in one glance, and how to begin.
 #[component]
 pub fn Welcome() -> impl IntoView {
+    let page = Page::here();
+    let busy = page.part(|app| app.imports.current().is_some());
     view! {
         <section class="welcome">
             <h1>"A language model that lives in this tab."</h1>
@@ -19,11 +22,33 @@ pub fn Welcome() -> impl IntoView {
                 "What you write is answered on this device and never leaves it. "
                 "No account, no cloud; once a model is here, no network either."
             </p>
-            <div class="ways">
-                <FromServer/>
-                <FromFile/>
-            </div>
+            <Show when=move || busy.get() fallback=Ways>
+                <ImportPanel/>
+            </Show>
+            <Keeping/>
         </section>
+    }
+}
+
+/// How long a model stays here, where that is not for good.
+#[component]
+pub fn Keeping() -> impl IntoView {
+    let page = Page::here();
+    let memory_only = page.part(|app| app.start.storage() == Some(StorageKind::Memory));
+    view! {
+        <Show when=move || memory_only.get()>
+            <p class="warn">{text::storage(StorageKind::Memory)}"."</p>
+        </Show>
+    }
+}
+
+#[component]
+fn Ways() -> impl IntoView {
+    view! {
+        <div class="ways">
+            <FromServer/>
+            <FromFile/>
+        </div>
     }
 }
 

@@ -21,14 +21,14 @@ pub fn SettingsPanel() -> impl IntoView {
             <Field
                 id="temperature"
                 label="Temperature"
-                hint="0 always takes the likeliest word; up to 2 is more surprising."
+                hint="0 to 2. At 0 always the likeliest word."
                 value=|settings| settings.temperature.to_string()
                 set=Settings::set_temperature
             />
             <Field
                 id="top-p"
                 label="Top-p"
-                hint="Only the likeliest words that together have this share; 1 takes all."
+                hint="Up to 1. The share of likely words kept."
                 value=|settings| settings.top_p.to_string()
                 set=Settings::set_top_p
             />
@@ -42,13 +42,13 @@ pub fn SettingsPanel() -> impl IntoView {
             <Field
                 id="seed"
                 label="Seed"
-                hint="The same seed gives the same answer on every device. Empty: a new one each time."
+                hint="Empty: a new one for each answer."
                 value=|settings| settings.seed.map(|seed| seed.to_string()).unwrap_or_default()
                 set=Settings::set_seed
             />
             <div class="setting wide">
                 <label for="system">"Instructions that come before every conversation"</label>
-                <textarea id="system" rows="2" on:change=set_system>{system}</textarea>
+                <textarea id="system" rows="1" on:change=set_system>{system}</textarea>
             </div>
             <button
                 class="quiet"

@@ -26,6 +26,8 @@ fn a_cancelled_fetch_goes_on_or_is_thrown_away() {
         (stopped.state, stopped.kept()),
         (ImportState::Stopped, 400_000)
     );
+    app.apply(NOW, Event::Models(vec![partial(1)]));
+    assert!(app.first_visit(), "half a model is no model");
 
     let mut discarding = app.clone();
     let delete = Effect::Send(Command::DeleteModel { model: id(1) });
