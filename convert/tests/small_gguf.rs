@@ -73,7 +73,7 @@ fn conversion_is_deterministic_and_hashes_its_source() {
     assert_eq!(made, gguf(&source).unwrap());
     let manifest = header(&made.bytes).manifest;
     assert_eq!(manifest.source.sha256, format::sha256(&source));
-    assert_eq!(manifest.name, "Small");
+    assert_eq!(manifest.name, "small", "the file is small.gguf");
     assert_eq!(manifest.licence.as_deref(), Some("mit"));
 }
 
@@ -110,8 +110,8 @@ fn harmless_oddities_are_accepted() {
             file.set("split.count", 2, vec![1, 0]);
             file.set("split.no", 2, vec![0, 0]);
         }),
-        ("a name with an end mark", |file| {
-            file.set_text("general.name", "Small\0");
+        ("a licence with an end mark", |file| {
+            file.set_text("general.license", "mit\0");
         }),
         ("scaling that does nothing", |file| {
             file.set_text("llama.rope.scaling.type", "linear");
@@ -128,7 +128,7 @@ fn harmless_oddities_are_accepted() {
         let made = gguf(&file.write()).unwrap_or_else(|error| panic!("{what}: {error}"));
         let manifest = header(&made.bytes).manifest;
         assert_eq!(manifest.architecture.vocab, 6, "{what}");
-        assert_eq!(manifest.name, "Small", "{what}");
+        assert_eq!(manifest.licence.as_deref(), Some("mit"), "{what}");
         assert_eq!(
             manifest.architecture.rope.scaling,
             RopeScaling::None,

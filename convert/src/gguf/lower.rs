@@ -169,7 +169,8 @@ impl Checkpoint {
                 Some(_) => Kind::Model,
                 None => Kind::Bare,
             },
-            name: clean_name(keys.text("general.name").unwrap_or(source_name)),
+            // The name people know the file by; `general.name` is often a training run's.
+            name: clean_name(source_name.strip_suffix(".gguf").unwrap_or(source_name)),
             licence: keys.text("general.license").map(String::from),
             source: Source {
                 description: format!("{} (GGUF)", clean_name(source_name)),
