@@ -111,7 +111,7 @@ fn models_come_in_ranges_that_can_be_trusted() {
 #[test]
 fn an_unchanged_file_is_not_sent_again() {
     let server = Server::start(Options::default()).unwrap();
-    for path in ["/app.js", "/models/catalogue.json"] {
+    for path in ["/app.js", MODEL] {
         let first = get(&server.host, path, &[]).unwrap();
         let (name, value) = match first.header("etag") {
             "" => ("If-Modified-Since", first.header("last-modified")),
