@@ -13,48 +13,27 @@ use alloc::vec::Vec;
 
 use format::{Digest, Header};
 use protocol::abi::{
-    DETAIL_POSITIONS, DETAIL_TOKEN_ID, FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP,
-    STEP_DONE, STEP_MORE, STEP_TOKEN,
+    FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, STEP_DONE, STEP_MORE, STEP_TOKEN,
 };
 use protocol::{Stage, TrResult};
-use sha2::{Digest as _, Sha256};
 
 pub use protocol::abi::Step;
 
 use crate::RuntimeError;
-use crate::error::{reserve_memory, take_memory};
+use crate::error::reserve_memory;
 use crate::forward::{Graph, Tile};
 use crate::kv::Cache;
+use crate::logits::Logits;
 use crate::plan::{KvFormat, Plan};
-use crate::sampler::{Malformed, Sampler, Settings};
+use crate::request::Request;
+use crate::sampler::{Malformed, Sampler};
 use crate::scratch::{Lengths, Scratch};
-
-/// What to generate from.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// At least one, and no more than the admitted positions.
-    pub ids: &'a [u32],
-    /// 0 computes the logits after the prompt and draws nothing.
-    pub max_new: u32,
-    pub sampling: Settings,
-    /// Go on past the model's stop tokens.
-    pub ignore_eos: bool,
-    /// Keep a SHA-256 of the logits of every step.
-    pub digest: bool,
-    /// Reuse nothing of earlier requests.
-    pub cold: bool,
-    /// Keep the most likely next token of every prompt position; implies `cold`.
-    pub argmax: bool,
-}
 
 /// The changing parts of a model: cache, buffers, sampler and the sequence so far.
 pub struct Generator {
     cache: Cache,
     scratch: Scratch,
-    /// (V)
-    logits: Vec<f32>,
-    /// Whether `logits` belong to the newest request.
-    has_logits: bool,
+    logits: Logits,
     sampler: Sampler,
     context: usize,
     tile: usize,
@@ -66,7 +45,6 @@ pub struct Generator {
     /// Leading `ids` whose keys and values stand in the cache.
     committed: usize,
     argmax: Vec<u32>,
-    sha: Sha256,
     malformed: u64,
     run: Option<Run>,
 }
@@ -112,8 +90,7 @@ impl Generator {
         Ok(Generator {
             cache: Cache::new(architecture, kv_format, plan.context)?,
             scratch: Scratch::new(&lengths)?,
-            logits: take_memory(vocab, Stage::Allocate)?,
-            has_logits: false,
+            logits: Logits::new(vocab)?,
             sampler: Sampler::new(vocab)
                 .map_err(|code| RuntimeError::new(code, Stage::Allocate))?,
             context: plan.context as usize,
@@ -124,7 +101,6 @@ impl Generator {
             ids: reserve_memory(plan.context as usize + 1, Stage::Allocate)?,
             committed: 0,
             argmax: Vec::new(),
-            sha: Sha256::new(),
             malformed: 0,
             run: None,
         })
@@ -132,7 +108,10 @@ impl Generator {
 
     /// Starts a request. A refusal leaves everything as it was.
     pub fn begin(&mut self, request: &Request<'_>) -> Result<(), RuntimeError> {
-        self.check(request)?;
+        if self.run.is_some() {
+            return Err(RuntimeError::new(TrResult::IllegalState, Stage::Prefill));
+        }
+        request.check(self.vocab, self.context)?;
         let prompt = request.ids.len();
         let mut argmax = Vec::new();
         if request.argmax {
@@ -154,8 +133,7 @@ impl Generator {
         self.ids.extend_from_slice(request.ids);
         self.committed = reused;
         self.argmax = argmax;
-        self.sha = Sha256::new();
-        self.has_logits = false;
+        self.logits.forget();
         self.run = Some(Run {
             prompt,
             reused,
@@ -200,15 +178,12 @@ impl Generator {
 
     /// Logits of the newest position; empty until the request has some.
     pub fn logits(&self) -> &[f32] {
-        match self.has_logits {
-            true => &self.logits,
-            false => &[],
-        }
+        self.logits.known()
     }
 
     /// SHA-256 of the little-endian logits of every step since `begin`.
     pub fn digest(&self) -> Digest {
-        Digest(self.sha.clone().finalize().into())
+        self.logits.digest()
     }
 
     /// The most likely next token of each prompt position so far, if the request asked.
@@ -219,29 +194,6 @@ impl Generator {
     /// Logits masked since the model was opened.
     pub fn malformed(&self) -> u64 {
         self.malformed
-    }
-
-    fn check(&self, request: &Request<'_>) -> Result<(), RuntimeError> {
-        let refuse = |code| RuntimeError::new(code, Stage::Prefill);
-        if self.run.is_some() {
-            return Err(refuse(TrResult::IllegalState));
-        }
-        let (wanted, room) = (request.ids.len() as u64, self.context as u64);
-        if wanted == 0 {
-            return Err(refuse(TrResult::InvalidArgument).detail(DETAIL_POSITIONS, 1, 0));
-        }
-        if wanted > room {
-            let error = refuse(TrResult::ContextExceeded);
-            return Err(error.detail(DETAIL_POSITIONS, room, wanted));
-        }
-        match request.ids.iter().position(|id| *id >= self.vocab) {
-            None => Ok(()),
-            Some(at) => {
-                let (most, found) = (u64::from(self.vocab) - 1, u64::from(request.ids[at]));
-                let error = refuse(TrResult::InvalidArgument).at(at as u64);
-                Err(error.detail(DETAIL_TOKEN_ID, most, found))
-            }
-        }
     }
 
     fn next_tile(&self, start: usize, prompt: usize) -> Work {
@@ -286,7 +238,7 @@ impl Generator {
         // The prompt's last position gets its logits from `First`.
         if tile.start + row + 1 < run.prompt {
             self.head(graph, row, Stage::Prefill)?;
-            self.argmax.push(greatest(&self.logits));
+            self.argmax.push(self.logits.greatest());
         }
         run.work = match row + 1 {
             next if next < tile.count => Work::Rank { tile, row: next },
@@ -329,7 +281,7 @@ impl Generator {
 
     fn head(&mut self, graph: &Graph, row: usize, stage: Stage) -> Result<(), RuntimeError> {
         graph
-            .head(row, &mut self.scratch, &mut self.logits)
+            .head(row, &mut self.scratch, self.logits.fill())
             .map_err(|code| failure(code, stage, self.layers, self.committed))
     }
 
@@ -338,24 +290,24 @@ impl Generator {
         let committed = run.prompt + run.generated as usize;
         let mut token = None;
         if run.mask {
-            mask_malformed(&mut self.logits);
+            self.logits.mask_malformed();
         }
         if run.max_new > 0 {
             let place = |code| RuntimeError::new(code, Stage::Sample).at(committed as u64 - 1);
-            let choice = self.sampler.sample(&self.logits).map_err(place)?;
+            let choice = self.sampler.sample(self.logits.filled()).map_err(place)?;
             self.malformed += u64::from(choice.malformed);
             token = choice.token;
-        } else if !run.mask && self.logits.iter().any(|logit| !logit.is_finite()) {
+        } else if !run.mask && !self.logits.are_finite() {
             let error = RuntimeError::new(TrResult::NumericalFailure, Stage::Prefill);
             return Err(error.at(committed as u64 - 1));
         }
-        self.has_logits = true;
+        self.logits.publish();
         self.committed = committed;
         if run.digest {
-            hash_floats(&mut self.sha, &self.logits);
+            self.logits.hash();
         }
         if run.argmax && run.generated == 0 {
-            self.argmax.push(greatest(&self.logits));
+            self.argmax.push(self.logits.greatest());
         }
         Ok(self.emit(run, token))
     }
@@ -418,33 +370,4 @@ fn failure(code: TrResult, stage: Stage, layer: usize, position: usize) -> Runti
 
 fn common_prefix(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// Id of the greatest logit, the lowest on ties; NaN is never greatest.
-fn greatest(logits: &[f32]) -> u32 {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (id, logit) in logits.iter().enumerate() {
-        if *logit > best.1 {
-            best = (id as u32, *logit);
-        }
-    }
-    best.0
-}
-
-fn mask_malformed(logits: &mut [f32]) {
-    for logit in logits {
-        if !logit.is_finite() {
-            *logit = f32::NEG_INFINITY;
-        }
-    }
-}
-
-fn hash_floats(sha: &mut Sha256, floats: &[f32]) {
-    let mut bytes = [0; 256];
-    for chunk in floats.chunks(64) {
-        for (four, float) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(chunk) {
-            *four = float.to_le_bytes();
-        }
-        sha.update(&bytes[..chunk.len() * 4]);
-    }
 }

@@ -11,9 +11,10 @@ use protocol::{Stage, TrResult};
 
 use crate::RuntimeError;
 use crate::forward::Graph;
-use crate::generate::{Generator, Request, Step};
+use crate::generate::{Generator, Step};
 use crate::kernels::Kernels;
 use crate::plan::{Options, Plan, plan_workers};
+use crate::request::Request;
 use crate::rope::Rotary;
 use crate::team::Team;
 use crate::weights::{Source, Weights};

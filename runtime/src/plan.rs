@@ -131,7 +131,12 @@ pub(crate) fn plan_workers(
         (REGION_LOGITS, plan.logits),
     ];
     for (region, bytes) in regions {
-        let left = limit - plan.total;
+        // No single block can be larger than half of what addresses reach; only weights are one.
+        let block_max = match region {
+            REGION_WEIGHTS => isize::MAX as u64,
+            _ => u64::MAX,
+        };
+        let left = (limit - plan.total).min(block_max);
         if bytes > left {
             return Err(RuntimeError::new(TrResult::OutOfMemory, Stage::Plan)
                 .item(region as usize)

@@ -341,17 +341,8 @@ fn model(
         ids: &ids,
         max_new: 8,
         sampling: Settings {
-            temperature: 0.0,
-            top_k: 0,
-            top_p: 1.0,
-            min_p: 0.0,
-            repetition_penalty: 1.0,
-            presence_penalty: 0.0,
-            frequency_penalty: 0.0,
-            seed: 0,
-            stream: 0,
             vocab: 50,
-            malformed: Malformed::Refuse,
+            ..Settings::GREEDY
         },
         ignore_eos: true,
         digest: true,

@@ -3,7 +3,7 @@
 mod models;
 
 use format::{Header, Layout, PIECE_BYTES};
-use models::{GREEDY, INT8, InMemory, STRICT, finish, greedy, load, open, run, tiny};
+use models::{INT8, InMemory, STRICT, finish, greedy, load, open, run, tiny};
 use protocol::abi::{
     DETAIL_BYTES, DETAIL_POSITIONS, DETAIL_REGION, DETAIL_TOKEN_ID, FINISH_LENGTH,
     FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, REGION_KV, REGION_LOGITS, REGION_METADATA,
@@ -205,12 +205,12 @@ fn bad_requests_are_refused_and_change_nothing() {
         Settings {
             temperature: f32::NAN,
             vocab: 50,
-            ..GREEDY
+            ..Settings::GREEDY
         },
         Settings {
             repetition_penalty: 0.0,
             vocab: 50,
-            ..GREEDY
+            ..Settings::GREEDY
         },
     ] {
         let request = Request {

@@ -4,7 +4,7 @@
 use format::{Digest, Header, PIECE_BYTES};
 use protocol::abi::{STEP_DONE, Step};
 use protocol::{Stage, TrResult};
-use runtime::sampler::{Malformed, Settings};
+use runtime::sampler::Settings;
 use runtime::tiny::Recipe;
 use runtime::{
     Engine, Kernels, KvFormat, Mode, Model, Options, Request, RuntimeError, Source, Team,
@@ -36,20 +36,6 @@ pub const INT8: Options = Options {
     kv_format: KvFormat::F16,
     context: 0,
     prefill_tile: 0,
-};
-
-pub const GREEDY: Settings = Settings {
-    temperature: 0.0,
-    top_k: 0,
-    top_p: 1.0,
-    min_p: 0.0,
-    repetition_penalty: 1.0,
-    presence_penalty: 0.0,
-    frequency_penalty: 0.0,
-    seed: 0,
-    stream: 0,
-    vocab: 0,
-    malformed: Malformed::Refuse,
 };
 
 pub fn engine(kernels: Kernels, workers: usize) -> Engine {
@@ -91,7 +77,7 @@ pub fn greedy<'a>(model: &Model, ids: &'a [u32], max_new: u32) -> Request<'a> {
         max_new,
         sampling: Settings {
             vocab: model.header().manifest.architecture.vocab,
-            ..GREEDY
+            ..Settings::GREEDY
         },
         ignore_eos: true,
         digest: true,
