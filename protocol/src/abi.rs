@@ -12,11 +12,11 @@
 //! | `rt_self_test` | `(out: *SelfTest) -> code` |
 //! | `rt_plan` | `(header, header_len: u32, file_len: u64, options: *Options, out: *Plan) -> code` |
 //! | `rt_open` | `(header, header_len: u32, file_len: u64, options: *Options, source: u32, out: *Opened) -> code` |
-//! | `rt_load` | `(handle: u64, at: u64, len: u32, out: *[u8; 32]) -> code`: reads file bytes `at..at+len` through `host_read` into the weights region and writes the piece hash of those bytes |
+//! | `rt_load` | `(handle: u64, at: u64, len: u32, out: *[u8; 32]) -> code`: reads one piece (1 MiB at a multiple of 1 MiB, or the file's last bytes) through `host_read` into the weights region and writes its hash |
 //! | `rt_ready` | `(handle: u64) -> code`: checks the loaded weights; the model can be used |
 //! | `rt_begin` | `(handle: u64, request: *Request) -> code` |
 //! | `rt_step` | `(handle: u64, out: *Step) -> code` |
-//! | `rt_stop` | `(handle: u64) -> code`: ends the request; committed positions stay |
+//! | `rt_stop` | `(handle: u64) -> code`: ends the request, if there is one; committed positions stay, and `rt_step` is refused until `rt_begin` |
 //! | `rt_logits` | `(handle: u64, out: *Span) -> code`: f32 logits of the newest position |
 //! | `rt_digest` | `(handle: u64, out: *[u8; 32]) -> code`: SHA-256 of all logits since `rt_begin` |
 //! | `rt_counters` | `(out: *Counters) -> code`: which kernels really ran |
