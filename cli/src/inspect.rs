@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use format::{Header, Kind, TensorRole};
-use serde_json::json;
+use format::{Header, Kind, PieceLayer};
+use serde_json::{Value, json};
 
 use crate::args::Inspect;
 use crate::failure::Failure;
@@ -15,41 +15,49 @@ pub fn inspect(args: &Inspect) -> Result<(), Failure> {
     let header = read_header(&args.model)?;
     check_weights(&args.model, &header)?;
     let layer = hash_file(&args.model)?;
-    let manifest = &header.manifest;
     if args.json {
-        let tensors = args.tensors.then(|| {
-            let tensors = header.tensors.iter();
-            tensors
-                .map(|tensor| {
-                    json!({
-                        "name": tensor.name,
-                        "shape": tensor.shape,
-                        "layout": tensor.layout,
-                        "start": tensor.range.start,
-                        "end": tensor.range.end,
-                    })
-                })
-                .collect::<Vec<_>>()
-        });
-        let mut report = json!({
-            "name": manifest.name,
-            "kind": manifest.kind,
-            "licence": manifest.licence,
-            "source": manifest.source,
-            "length": header.file_len,
-            "root": layer.id.root,
-            "architecture": manifest.architecture,
-            "tokens": manifest.tokenizer.as_ref().map(|tokenizer| tokenizer.tokens),
-            "special": manifest.special,
-            "generation": manifest.generation,
-            "chat_template": manifest.chat_template.is_some(),
-        });
-        if let Some(tensors) = tensors {
-            report["tensors"] = json!(tensors);
-        }
-        println!("{report}");
+        println!("{}", report(&header, &layer, args.tensors));
         return Ok(());
     }
+    describe(&header, &layer);
+    if args.tensors {
+        list(&header);
+    }
+    Ok(())
+}
+
+fn report(header: &Header, layer: &PieceLayer, with_tensors: bool) -> Value {
+    let manifest = &header.manifest;
+    let mut report = json!({
+        "name": manifest.name,
+        "kind": manifest.kind,
+        "licence": manifest.licence,
+        "source": manifest.source,
+        "length": header.file_len,
+        "root": layer.id.root,
+        "architecture": manifest.architecture,
+        "tokens": manifest.tokenizer.as_ref().map(|tokenizer| tokenizer.tokens),
+        "special": manifest.special,
+        "generation": manifest.generation,
+        "chat_template": manifest.chat_template.is_some(),
+    });
+    if with_tensors {
+        let tensors = header.tensors.iter().map(|tensor| {
+            json!({
+                "name": tensor.name,
+                "shape": tensor.shape,
+                "layout": tensor.layout,
+                "start": tensor.range.start,
+                "end": tensor.range.end,
+            })
+        });
+        report["tensors"] = tensors.collect();
+    }
+    report
+}
+
+fn describe(header: &Header, layer: &PieceLayer) {
+    let manifest = &header.manifest;
     let architecture = &manifest.architecture;
     let kind = match manifest.kind {
         Kind::Model => "model",
@@ -76,37 +84,33 @@ pub fn inspect(args: &Inspect) -> Result<(), Failure> {
         architecture.vocab,
     );
     println!("context    {} positions", architecture.context);
-    println!("weights    {} parameters", parameters(&header));
+    println!("weights    {} parameters", parameters(header));
     let chat = if manifest.chat_template.is_some() {
         "has a chat template"
     } else {
         "no template"
     };
     println!("chat       {chat}");
-    if args.tensors {
-        for tensor in &header.tensors {
-            let (shape, range) = (&tensor.shape, &tensor.range);
-            let layout = json!(tensor.layout);
-            println!(
-                "{:<24} {:>7} x {:<6} {:<9} {:>12}..{}",
-                tensor.name,
-                shape.rows,
-                shape.cols,
-                layout.as_str().unwrap_or_default(),
-                range.start,
-                range.end,
-            );
-        }
+}
+
+fn list(header: &Header) {
+    for tensor in &header.tensors {
+        println!(
+            "{:<24} {:>7} x {:<6} {:<9} {:>12}..{}",
+            tensor.name,
+            tensor.shape.rows,
+            tensor.shape.cols,
+            tensor.layout.name(),
+            tensor.range.start,
+            tensor.range.end,
+        );
     }
-    Ok(())
 }
 
 fn parameters(header: &Header) -> u64 {
     let tensors = header.manifest.architecture.tensors();
-    let sizes = tensors
+    tensors
         .iter()
-        .filter(|tensor| matches!(tensor.role, TensorRole::Matrix | TensorRole::Vector));
-    sizes
         .map(|tensor| u64::from(tensor.shape.rows) * u64::from(tensor.shape.cols))
         .sum()
 }
