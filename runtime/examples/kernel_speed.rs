@@ -48,7 +48,7 @@ fn product(
     bytes
         .iter_mut()
         .enumerate()
-        .for_each(|(i, b)| *b = (i as u8) & 0x3f);
+        .for_each(|(i, b)| *b = (i as u8) & 0x37 | 8);
     let weights: Vec<Vec<u8>> = vec![bytes; copies];
     let x: Vec<f32> = (0..tokens * cols).map(|i| (i % 17) as f32 - 8.0).collect();
     let mut codes = Quantized::new(tokens, cols).expect("memory");

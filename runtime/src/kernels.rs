@@ -25,11 +25,6 @@ mod lanes;
     all(target_arch = "wasm32", target_feature = "simd128")
 ))]
 mod wide;
-#[cfg(any(
-    target_arch = "x86_64",
-    all(target_arch = "wasm32", target_feature = "simd128")
-))]
-mod wide_attention;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -14,7 +14,7 @@ use super::lanes::{Lanes, Places};
 use super::matrix::Matrix;
 use super::quantized::{Input, QuantizedBlock};
 use super::shared::Part;
-use super::{wide, wide_attention};
+use super::wide;
 
 /// Proof that the machine has AVX2 and F16C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Sums for Avx2 {
         #[target_feature(enable = "avx2,f16c")]
         fn enabled(job: &Attention<'_>, scores: &mut [f32]) {
             // SAFETY: the features are enabled here.
-            unsafe { wide_attention::scores::<Eight>(job, scores) }
+            unsafe { wide::scores::<Eight>(job, scores) }
         }
         // SAFETY: an `Avx2` exists only where both features were detected.
         unsafe { enabled(job, scores) }
@@ -61,7 +61,7 @@ impl Sums for Avx2 {
         #[target_feature(enable = "avx2,f16c")]
         fn enabled(job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
             // SAFETY: the features are enabled here.
-            unsafe { wide_attention::values::<Eight>(job, e, out) }
+            unsafe { wide::values::<Eight>(job, e, out) }
         }
         // SAFETY: an `Avx2` exists only where both features were detected.
         unsafe { enabled(job, e, out) }
@@ -109,9 +109,11 @@ impl Lanes for Eight {
     }
 
     #[inline(always)]
-    unsafe fn load_f16(from: *const u16) -> Eight {
+    unsafe fn load_two_f16(from: *const u16) -> [Eight; 2] {
         // SAFETY: the trait's contract.
-        unsafe { Eight(_mm256_cvtph_ps(_mm_loadu_si128(from.cast()))) }
+        unsafe {
+            [from, from.add(8)].map(|from| Eight(_mm256_cvtph_ps(_mm_loadu_si128(from.cast()))))
+        }
     }
 
     #[inline(always)]
@@ -124,6 +126,19 @@ impl Lanes for Eight {
     unsafe fn groups_f16(from: Places) -> Eight {
         // SAFETY: the trait's contract.
         unsafe { Eight(_mm256_cvtph_ps(two_halves(from))) }
+    }
+
+    #[inline(always)]
+    unsafe fn groups_two_f16(from: Places) -> (Eight, Eight) {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [a, b] = from.map(|from| _mm_loadu_si128(from.cast()));
+            let (first, second) = (_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b));
+            (
+                Eight(_mm256_cvtph_ps(first)),
+                Eight(_mm256_cvtph_ps(second)),
+            )
+        }
     }
 
     #[inline(always)]

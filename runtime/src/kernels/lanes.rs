@@ -1,4 +1,4 @@
-//! What an instruction set must offer so that the loops in `wide` and `wide_attention` run on it.
+//! What an instruction set must offer so that the loops in `wide` run on it.
 //!
 //! A vector is one or two groups of four lanes. In a matrix product a lane is an output row and a
 //! group of lanes is a group of four interleaved rows; in attention a lane is a position or an
@@ -33,13 +33,16 @@ pub(super) trait Lanes: Copy {
     unsafe fn load(from: *const f32) -> Self;
     /// `LEN` floats.
     unsafe fn store(self, to: *mut f32);
-    /// `LEN` f16, exactly.
-    unsafe fn load_f16(from: *const u16) -> Self;
+    /// `2 * LEN` f16, exactly, infinities and NaN included.
+    unsafe fn load_two_f16(from: *const u16) -> [Self; 2];
 
     /// Four floats (16 bytes) for each group.
     unsafe fn groups_f32(from: Places) -> Self;
-    /// Four f16 (8 bytes) for each group, exactly.
+    /// Four finite f16 (8 bytes) for each group, exactly: weights and scales that are not finite
+    /// are refused when a model is loaded.
     unsafe fn groups_f16(from: Places) -> Self;
+    /// Twice four finite f16 (16 bytes) for each group, exactly.
+    unsafe fn groups_two_f16(from: Places) -> (Self, Self);
     /// Four bf16 (8 bytes) for each group, exactly.
     unsafe fn groups_bf16(from: Places) -> Self;
     /// In each group, lane `r` of vector `c` and lane `c` of vector `r` change places.

@@ -10,7 +10,7 @@ use super::lanes::{Lanes, Places};
 use super::matrix::Matrix;
 use super::quantized::{Input, QuantizedBlock};
 use super::shared::Part;
-use super::{wide, wide_attention};
+use super::wide;
 
 /// Proof that this module was compiled with SIMD128.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +38,12 @@ impl Simd128 {
 impl Sums for Simd128 {
     fn scores(&self, job: &Attention<'_>, scores: &mut [f32]) {
         // SAFETY: the whole module may use the instructions.
-        unsafe { wide_attention::scores::<Four>(job, scores) }
+        unsafe { wide::scores::<Four>(job, scores) }
     }
 
     fn values(&self, job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
         // SAFETY: the whole module may use the instructions.
-        unsafe { wide_attention::values::<Four>(job, e, out) }
+        unsafe { wide::values::<Four>(job, e, out) }
     }
 }
 
@@ -82,9 +82,12 @@ impl Lanes for Four {
     }
 
     #[inline(always)]
-    unsafe fn load_f16(from: *const u16) -> Four {
+    unsafe fn load_two_f16(from: *const u16) -> [Four; 2] {
         // SAFETY: the trait's contract.
-        unsafe { half(v128_load64_zero(from.cast())) }
+        let bits = unsafe { v128_load(from.cast()) };
+        let magnitude = v128_and(bits, i16x8_splat(0x7fff));
+        let special = i16x8_gt(magnitude, i16x8_splat(0x7bff));
+        halves(bits, v128_and(special, i16x8_splat(0x7f80)))
     }
 
     #[inline(always)]
@@ -96,7 +99,14 @@ impl Lanes for Four {
     #[inline(always)]
     unsafe fn groups_f16(from: Places) -> Four {
         // SAFETY: the trait's contract.
-        unsafe { half(v128_load64_zero(from[0].cast())) }
+        scales(unsafe { v128_load64_splat(from[0].cast()) })[0]
+    }
+
+    #[inline(always)]
+    unsafe fn groups_two_f16(from: Places) -> (Four, Four) {
+        // SAFETY: the trait's contract.
+        let [first, second] = scales(unsafe { v128_load(from[0].cast()) });
+        (first, second)
     }
 
     #[inline(always)]
@@ -218,16 +228,54 @@ unsafe fn two_pairs(x: *const QuantizedBlock, at: usize) -> (v128, v128) {
     }
 }
 
-/// Four f16 in the low half, exactly: see `half::f16_to_f32`.
+/// Eight f16 exactly, with `special` (the f32 exponent of infinity, or nothing) added to the upper
+/// half of each.
+///
+/// The bits of an f16, moved to where an f32 has its sign and exponent, are that number times
+/// 2^-112; the multiplication is exact. Subnormals among them make it slow on some machines: they
+/// are rare in a cache.
 #[inline(always)]
-fn half(bits: v128) -> Four {
-    let bits = u32x4_extend_low_u16x8(bits);
-    let moved = u32x4_shl(v128_and(bits, u32x4_splat(0x7fff)), 13);
-    let finite = f32x4_mul(moved, u32x4_splat((127 + 112) << 23));
-    let special = v128_and(
-        i32x4_ge(moved, i32x4_splat(0x0f80_0000)),
-        u32x4_splat(0x7f80_0000),
-    );
-    let sign = u32x4_shl(v128_and(bits, u32x4_splat(0x8000)), 16);
-    Four(v128_or(v128_or(finite, special), sign))
+fn halves(bits: v128, special: v128) -> [Four; 2] {
+    let upper = v128_or(v128_and(i16x8_shr(bits, 3), u16x8_splat(0x8fff)), special);
+    let lower = i16x8_shl(bits, 13);
+    let up = u32x4_splat((127 + 112) << 23);
+    [
+        Four(f32x4_mul(
+            i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(lower, upper),
+            up,
+        )),
+        Four(f32x4_mul(
+            i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(lower, upper),
+            up,
+        )),
+    ]
+}
+
+/// Eight finite f16 exactly. Whole tensors can have subnormal scales: these go another way.
+#[inline(always)]
+fn scales(bits: v128) -> [Four; 2] {
+    let magnitude = v128_and(bits, i16x8_splat(0x7fff));
+    if v128_any_true(i16x8_lt(magnitude, i16x8_splat(0x0400))) {
+        return small_scales(bits);
+    }
+    halves(bits, u32x4_splat(0))
+}
+
+/// As [`scales`] without subnormal operands; `half::f16_to_f32` says why it is right.
+#[cold]
+#[inline(never)]
+fn small_scales(bits: v128) -> [Four; 2] {
+    let zero = u32x4_splat(0);
+    let lanes = [
+        i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(zero, bits),
+        i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(zero, bits),
+    ];
+    lanes.map(|lanes| {
+        let magnitude = u32x4_shr(v128_and(lanes, u32x4_splat(0x7fff_ffff)), 3);
+        let t = i32x4_add(magnitude, u32x4_splat(112 << 23));
+        let doubled = i32x4_add(magnitude, u32x4_splat(113 << 23));
+        let without_one = f32x4_sub(doubled, u32x4_splat(113 << 23));
+        let sign = v128_and(lanes, u32x4_splat(0x8000_0000));
+        Four(v128_or(f32x4_pmin(t, without_one), sign))
+    })
 }

@@ -4,28 +4,28 @@
 //! them; up to four query heads share each read and each conversion of the cache.
 #![allow(unsafe_code)]
 
-use super::attention::{Attention, Cells, KV_BLOCK, KvHead, padded};
-use super::half::f16_to_f32;
-use super::lanes::Lanes;
+use crate::kernels::attention::{Attention, Cells, KV_BLOCK, KvHead, padded};
+use crate::kernels::half::f16_to_f32;
+use crate::kernels::lanes::Lanes;
 
-/// Vectors of a tile.
+/// Vectors of a tile: as many as the cache's elements are loaded in.
 const WIDE: usize = 2;
 
 /// Elements of a cache, readable as vectors.
 trait Element: Copy {
     /// # Safety
     ///
-    /// As for [`Lanes`]: `LEN` elements.
-    unsafe fn load<L: Lanes>(from: *const Self) -> L;
+    /// As for [`Lanes`]: `2 * LEN` elements.
+    unsafe fn load<L: Lanes>(from: *const Self) -> [L; WIDE];
 
     fn exact(self) -> f32;
 }
 
 impl Element for f32 {
     #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const f32) -> L {
+    unsafe fn load<L: Lanes>(from: *const f32) -> [L; WIDE] {
         // SAFETY: the caller's contract.
-        unsafe { L::load(from) }
+        unsafe { [L::load(from), L::load(from.add(L::LEN))] }
     }
 
     #[inline(always)]
@@ -36,9 +36,9 @@ impl Element for f32 {
 
 impl Element for u16 {
     #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const u16) -> L {
+    unsafe fn load<L: Lanes>(from: *const u16) -> [L; WIDE] {
         // SAFETY: the caller's contract.
-        unsafe { L::load_f16(from) }
+        unsafe { L::load_two_f16(from) }
     }
 
     #[inline(always)]
@@ -111,10 +111,7 @@ unsafe fn block_scores<L: Lanes, E: Element, const H: usize>(
             let mut acc = [[L::splat(0.0); WIDE]; H];
             for d in 0..head_dim {
                 let row = keys.as_ptr().add(d * KV_BLOCK + slot);
-                let mut k = [L::splat(0.0); WIDE];
-                for v in 0..WIDE {
-                    k[v] = E::load::<L>(row.add(v * L::LEN));
-                }
+                let k = E::load::<L>(row);
                 for h in 0..H {
                     let q = L::splat(*queries.as_ptr().add(h * head_dim + d));
                     for v in 0..WIDE {
@@ -209,10 +206,7 @@ unsafe fn block_values<L: Lanes, E: Element, const H: usize>(
             }
             for p in 0..count {
                 let row = values.as_ptr().add(p * head_dim + d);
-                let mut x = [L::splat(0.0); WIDE];
-                for v in 0..WIDE {
-                    x[v] = E::load::<L>(row.add(v * L::LEN));
-                }
+                let x = E::load::<L>(row);
                 for h in 0..H {
                     let e = L::splat(*e.as_ptr().add(h * width + p));
                     for v in 0..WIDE {
