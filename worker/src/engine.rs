@@ -9,7 +9,7 @@ pub mod module;
 pub mod native;
 
 use format::Digest;
-use protocol::abi::{Counters, ErrorPlace, Opened, Options, Plan, Step};
+use protocol::abi::{self, Counters, ErrorPlace, Opened, Options, Plan, Step};
 use protocol::{Sampling, Stage, TrResult};
 
 /// A failure of the engine with its place, as it crosses the C boundary.
@@ -46,6 +46,31 @@ pub struct Request<'a> {
     pub sampling: Sampling,
     /// Sum of `protocol::abi::FLAG_...`.
     pub flags: u32,
+}
+
+impl Request<'_> {
+    /// The request as a lane reads it; `ids` is where its ids lie in the lane's memory.
+    pub fn to_abi(&self, ids: u32) -> abi::Request {
+        let sampling = &self.sampling;
+        abi::Request {
+            seed: sampling.seed,
+            stream: 0,
+            ids,
+            ids_len: self.ids.len() as u32,
+            max_new: sampling.max_new,
+            flags: self.flags,
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            top_k: sampling.top_k,
+            repetition_penalty: sampling.repetition_penalty,
+            presence_penalty: sampling.presence_penalty,
+            frequency_penalty: sampling.frequency_penalty,
+            vocab: self.vocab,
+            reserved_a: 0,
+            reserved_b: 0,
+        }
+    }
 }
 
 /// Calls in the order of a model's life. A call out of order is refused with `IllegalState`.

@@ -16,7 +16,7 @@ use worker::{Engine, NativeEngine, Request};
 use world::World;
 use world::models::smollm2;
 
-const QUESTION: &str = "What is the capital of France? \u{1f1eb}\u{1f1f7}";
+const QUESTION: &str = "What is the capital of France?";
 
 fn message(content: &str) -> Message {
     Message {

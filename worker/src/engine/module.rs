@@ -17,6 +17,9 @@ use wasm_bindgen::prelude::*;
 
 use super::{Engine, EngineError, Request};
 
+/// `host_read(source, offset, dst, len) -> code`.
+type HostRead = Closure<dyn FnMut(u32, u64, u32, u32) -> i32>;
+
 /// Room for the largest struct that goes in and the largest that comes out.
 const STAGING_BYTES: u32 = 256;
 const OUT_AT: u32 = 128;
@@ -70,9 +73,9 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     fn rt_digest(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
-    fn rt_counters(this: &Exports, out: u32) -> Result<(), JsValue>;
+    fn rt_counters(this: &Exports, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
-    fn rt_error(this: &Exports, out: u32) -> Result<(), JsValue>;
+    fn rt_error(this: &Exports, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
     fn rt_close(this: &Exports, handle: u64) -> Result<i32, JsValue>;
 }
@@ -93,14 +96,14 @@ struct Host<F> {
 /// The import object of a lane that is not instantiated yet.
 pub struct Imports<F> {
     host: Rc<Host<F>>,
-    read: Closure<dyn FnMut(u32, u64, u32, u32) -> i32>,
+    read: HostRead,
 }
 
 pub struct ModuleEngine<F> {
     exports: Exports,
     host: Rc<Host<F>>,
     /// Kept alive for as long as the lane may call it.
-    _read: Closure<dyn FnMut(u32, u64, u32, u32) -> i32>,
+    _read: HostRead,
     staging: u32,
     handle: Option<u64>,
     sources: u32,
@@ -343,7 +346,7 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         let handle = self.handle(Stage::Prefill)?;
         let ids: Vec<u8> = request.ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         self.staged(&ids, Stage::Prefill, |ptr| {
-            self.write(self.staging, &request_at(request, ptr).to_bytes());
+            self.write(self.staging, &request.to_abi(ptr).to_bytes());
             let code = self.exports.rt_begin(handle, self.staging);
             self.check(code, Stage::Prefill)
         })
@@ -372,7 +375,7 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
 
     fn counters(&mut self) -> Counters {
         let out = self.out();
-        match self.trap(self.exports.rt_counters(out), Stage::Start) {
+        match self.check(self.exports.rt_counters(out), Stage::Start) {
             Ok(()) => Counters::from_bytes(&self.read(out)),
             Err(_) => Counters::default(),
         }
@@ -385,27 +388,5 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
             self.check(self.exports.rt_close(handle), Stage::Start).ok();
         }
         self.host.file.take().map(|(_, file)| file)
-    }
-}
-
-/// The request as the lane reads it, with its ids at `ptr`.
-fn request_at(request: &Request<'_>, ptr: u32) -> abi::Request {
-    let sampling = &request.sampling;
-    abi::Request {
-        seed: sampling.seed,
-        stream: 0,
-        ids: ptr,
-        ids_len: request.ids.len() as u32,
-        max_new: sampling.max_new,
-        flags: request.flags,
-        temperature: sampling.temperature,
-        top_p: sampling.top_p,
-        min_p: sampling.min_p,
-        top_k: sampling.top_k,
-        repetition_penalty: sampling.repetition_penalty,
-        presence_penalty: sampling.presence_penalty,
-        frequency_penalty: sampling.frequency_penalty,
-        vocab: request.vocab,
-        ..abi::Request::default()
     }
 }

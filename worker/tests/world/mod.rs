@@ -3,13 +3,15 @@
 
 #![allow(dead_code)]
 
+mod calls;
 pub mod models;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use format::PIECE_BYTES;
 use protocol::{
-    Command, Event, ImportId, ImportSource, LaneId, LaneReport, RequestId, StorageKind, Subject,
+    Command, ErrorReport, Event, ImportId, ImportSource, LaneId, LaneReport, ModelSummary,
+    RequestId, StorageKind, Subject,
 };
 use store::{Catalog, Estimate, MemoryCatalog, MemoryDisk};
 use worker::{
@@ -225,6 +227,13 @@ impl World {
         import
     }
 
+    /// Puts a model on the server, with its piece layer.
+    pub fn serve(&mut self, model: &models::Stored) {
+        self.server.insert(model.url.clone(), model.file.clone());
+        let layer = model.layer.to_bytes();
+        self.server.insert(model.pieces_url(), layer);
+    }
+
     /// The event that ended an import.
     pub fn last_of(&self, wanted: ImportId) -> Event {
         let ends = |event: &&Event| match event {
@@ -270,5 +279,25 @@ impl World {
             _ => None,
         });
         found.expect("it has failed")
+    }
+}
+
+/// The model of an import that went well, and whether it was here before.
+pub fn imported(event: Event) -> (ModelSummary, bool) {
+    match event {
+        Event::Imported {
+            model,
+            already_here,
+            ..
+        } => (model, already_here),
+        other => panic!("not imported: {other:?}"),
+    }
+}
+
+/// The words of an import that was refused.
+pub fn refused(event: Event) -> ErrorReport {
+    match event {
+        Event::Failed { error, .. } => error,
+        other => panic!("not refused: {other:?}"),
     }
 }

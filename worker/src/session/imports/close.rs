@@ -113,7 +113,9 @@ impl<D: Disk> Job<D> {
                 });
             }
             Outcome::Cancelled => desk.event(Event::ImportCancelled { import }),
-            Outcome::Failed(error) => desk.fail(Subject::Import(import), error),
+            Outcome::Failed(error) => {
+                desk.fail_of_file(Subject::Import(import), error, self.name());
+            }
         }
     }
 }

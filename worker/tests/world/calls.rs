@@ -1,0 +1,61 @@
+//! Loading and measuring in few words.
+
+use format::{Digest, ModelId};
+use protocol::{Command, ErrorReport, Event, Measure, Mode, RequestId, Subject, TrResult};
+
+use super::World;
+use super::models::Stored;
+
+impl World {
+    /// A started session that has this model.
+    pub fn with(model: &Stored) -> World {
+        let mut world = World::new();
+        world.import_file("a.slm", model.file.clone());
+        world
+    }
+
+    /// A started session with this model in the engine.
+    pub fn loaded(model: &Stored) -> World {
+        let mut world = World::with(model);
+        world.load(model.id());
+        let last = world.events.last();
+        assert!(matches!(last, Some(Event::Loaded { .. })), "{last:?}");
+        world
+    }
+
+    pub fn load(&mut self, model: ModelId) {
+        let context = 0;
+        self.command(Command::Load { model, context });
+        self.run();
+    }
+
+    /// Asks for a measurement of 30 prompt tokens; does not run.
+    pub fn measure(&mut self, mode: Mode, prefill_tile: u32, max_new: u32) -> RequestId {
+        let request = self.next_request();
+        let measure = Measure {
+            prompt_ids: (3..33).collect(),
+            max_new,
+            prefill_tile,
+            mode,
+        };
+        self.command(Command::Measure { request, measure });
+        request
+    }
+
+    /// Digest and ids of the measurement that has just ended.
+    pub fn measured(&self) -> (Digest, Vec<u32>) {
+        match self.events.last() {
+            Some(Event::Measured {
+                logits_sha256, ids, ..
+            }) => (*logits_sha256, ids.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The newest failure of a subject, which is one of legality.
+    pub fn illegal(&self, subject: Subject) -> &ErrorReport {
+        let error = self.failure(subject);
+        assert_eq!(error.code, TrResult::IllegalState, "{error:?}");
+        error
+    }
+}
