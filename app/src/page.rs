@@ -28,6 +28,8 @@ pub struct Page {
     pub screen: RwSignal<Screen>,
     /// A file is being dragged over the window.
     pub dragging: RwSignal<bool>,
+    /// A message that has not been sent; it outlives a look at another screen.
+    pub draft: RwSignal<String>,
     hands: StoredValue<Hands, LocalStorage>,
 }
 
@@ -80,6 +82,7 @@ impl Page {
             app: RwSignal::new(App::default()),
             screen: RwSignal::new(Screen::from_address()),
             dragging: RwSignal::new(false),
+            draft: RwSignal::new(String::new()),
             hands: StoredValue::new_local(Hands::default()),
         }
     }

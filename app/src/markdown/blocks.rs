@@ -19,11 +19,7 @@ enum Open {
     Nothing,
     Paragraph(String),
     Quote(String),
-    Code {
-        fence: Fence,
-        language: String,
-        lines: Vec<String>,
-    },
+    Code(Fenced),
     List(Vec<Row>),
 }
 
@@ -34,36 +30,16 @@ struct Row {
     text: String,
 }
 
-#[derive(Clone, Copy)]
-struct Fence {
+struct Fenced {
     mark: char,
     len: usize,
+    language: String,
+    lines: Vec<String>,
 }
 
 fn step(open: Open, line: &str, blocks: &mut Vec<Block>) -> Open {
-    if let Open::Code {
-        fence,
-        language,
-        mut lines,
-    } = open
-    {
-        if closes(line, fence) {
-            close(
-                Open::Code {
-                    fence,
-                    language,
-                    lines,
-                },
-                blocks,
-            );
-            return Open::Nothing;
-        }
-        lines.push(line.to_string());
-        return Open::Code {
-            fence,
-            language,
-            lines,
-        };
+    if let Open::Code(code) = open {
+        return step_in_code(code, line, blocks);
     }
     let trimmed = line.trim();
     if trimmed.is_empty() {
@@ -76,22 +52,13 @@ fn step(open: Open, line: &str, blocks: &mut Vec<Block>) -> Open {
             }
         };
     }
-    if let Some((fence, language)) = opens(trimmed) {
+    if let Some(code) = opens(trimmed) {
         close(open, blocks);
-        return Open::Code {
-            fence,
-            language,
-            lines: Vec::new(),
-        };
+        return Open::Code(code);
     }
-    if let Some((level, text)) = heading(trimmed) {
+    if let Some(block) = whole_line(trimmed) {
         close(open, blocks);
-        blocks.push(Block::Heading(level, spans(text)));
-        return Open::Nothing;
-    }
-    if rule(trimmed) {
-        close(open, blocks);
-        blocks.push(Block::Rule);
+        blocks.push(block);
         return Open::Nothing;
     }
     if let Some(row) = item(line) {
@@ -122,6 +89,16 @@ fn step(open: Open, line: &str, blocks: &mut Vec<Block>) -> Open {
     continue_with(open, line, blocks)
 }
 
+fn step_in_code(mut code: Fenced, line: &str, blocks: &mut Vec<Block>) -> Open {
+    let trimmed = line.trim();
+    if trimmed.len() >= code.len && trimmed.chars().all(|c| c == code.mark) {
+        close(Open::Code(code), blocks);
+        return Open::Nothing;
+    }
+    code.lines.push(line.to_string());
+    Open::Code(code)
+}
+
 /// A line that begins nothing of its own.
 fn continue_with(open: Open, line: &str, blocks: &mut Vec<Block>) -> Open {
     match open {
@@ -150,12 +127,10 @@ fn close(open: Open, blocks: &mut Vec<Block>) {
         Open::Nothing => {}
         Open::Paragraph(text) => blocks.push(Block::Paragraph(spans(&text))),
         Open::Quote(text) => blocks.push(Block::Quote(spans(&text))),
-        Open::Code {
-            language, lines, ..
-        } => {
+        Open::Code(code) => {
             blocks.push(Block::Code {
-                language,
-                text: lines.join("\n"),
+                language: code.language,
+                text: code.lines.join("\n"),
             });
         }
         Open::List(rows) => blocks.extend(lists(&rows).into_iter().map(Block::List)),
@@ -190,7 +165,7 @@ fn lists(rows: &[Row]) -> Vec<List> {
     out
 }
 
-fn opens(trimmed: &str) -> Option<(Fence, String)> {
+fn opens(trimmed: &str) -> Option<Fenced> {
     let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let len = trimmed.chars().take_while(|&c| c == mark).count();
     let info = trimmed[len..].trim();
@@ -198,12 +173,19 @@ fn opens(trimmed: &str) -> Option<(Fence, String)> {
         return None;
     }
     let language = info.split_whitespace().next().unwrap_or_default();
-    Some((Fence { mark, len }, language.chars().take(32).collect()))
+    Some(Fenced {
+        mark,
+        len,
+        language: language.chars().take(32).collect(),
+        lines: Vec::new(),
+    })
 }
 
-fn closes(line: &str, fence: Fence) -> bool {
-    let trimmed = line.trim();
-    trimmed.len() >= fence.len && trimmed.chars().all(|c| c == fence.mark)
+fn whole_line(trimmed: &str) -> Option<Block> {
+    if let Some((level, text)) = heading(trimmed) {
+        return Some(Block::Heading(level, spans(text)));
+    }
+    rule(trimmed).then_some(Block::Rule)
 }
 
 fn heading(trimmed: &str) -> Option<(u8, &str)> {

@@ -68,6 +68,24 @@ fn blocks() {
         // Still being written: the fence is open.
         ("~~~\n# not a title", vec![block("", "# not a title")]),
         ("````\n```\n````", vec![block("", "```")]),
+        ("> a\n> b", vec![Quote(vec![text("a"), Break, text("b")])]),
+        (
+            "a\n\n---\n* * *",
+            vec![Paragraph(vec![text("a")]), Rule, Rule],
+        ),
+        (
+            "2024 was\n-5 degrees",
+            vec![Paragraph(vec![text("2024 was"), Break, text("-5 degrees")])],
+        ),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(parse(source), expected, "{source:?}");
+    }
+}
+
+#[test]
+fn lists() {
+    let cases = [
         (
             "- a\n- b\n  - c\n\n- d\nend",
             vec![
@@ -107,15 +125,6 @@ fn blocks() {
                 Block::List(list(None, vec![item("a")])),
                 Block::List(list(Some(1), vec![item("b")])),
             ],
-        ),
-        ("> a\n> b", vec![Quote(vec![text("a"), Break, text("b")])]),
-        (
-            "a\n\n---\n* * *",
-            vec![Paragraph(vec![text("a")]), Rule, Rule],
-        ),
-        (
-            "2024 was\n-5 degrees",
-            vec![Paragraph(vec![text("2024 was"), Break, text("-5 degrees")])],
         ),
     ];
     for (source, expected) in cases {

@@ -1,6 +1,6 @@
 //! What the worker reports, and what follows from it.
 
-use protocol::{Command, ErrorReport, Event, ModelSummary, Subject};
+use protocol::{Command, ErrorReport, Event, FitReport, ModelSummary, Subject};
 
 use super::{App, Effect, End, Engine, Millis, Start};
 
@@ -28,7 +28,8 @@ impl App {
             }
             Event::Import(progress) => self.imports.progress(now, progress),
             Event::Imported { import, model, .. } => {
-                return if self.imports.finish(import) {
+                let mine = self.imports.finish(import);
+                return if mine {
                     self.imported(model)
                 } else {
                     Vec::new()
@@ -39,27 +40,26 @@ impl App {
                 return self.send(Command::ListModels).into_iter().collect();
             }
             Event::Loading { model, done, total } => self.engine.progress(model, done, total),
-            Event::Loaded { model, fit } => {
-                let opens_chat = matches!(
-                    self.engine,
-                    Engine::Loading {
-                        opens_chat: true,
-                        ..
-                    }
-                );
-                self.settings.last_model = Some(model.id);
-                self.measures.clear();
-                self.engine = Engine::Loaded { model, fit };
-                let mut effects = vec![Effect::MarkLoad(None), Effect::SaveSettings];
-                effects.extend(opens_chat.then_some(Effect::OpenChat));
-                return effects;
-            }
+            Event::Loaded { model, fit } => return self.loaded(model, fit),
             Event::Unloaded => {
                 // A load that was asked for since then stands.
                 if self.engine.loaded().is_some() {
                     self.engine = Engine::Empty;
                 }
             }
+            Event::Diagnostics(diagnostics) => self.diagnostics = Some(diagnostics),
+            Event::Failed { subject, error } => return self.failed(now, subject, error),
+            Event::Prefill { .. }
+            | Event::Text { .. }
+            | Event::Done { .. }
+            | Event::Measured { .. } => return self.worked(now, event),
+        }
+        Vec::new()
+    }
+
+    /// News of a request.
+    fn worked(&mut self, now: Millis, event: Event) -> Vec<Effect> {
+        let save = match event {
             Event::Prefill {
                 request,
                 done,
@@ -67,21 +67,16 @@ impl App {
             } => {
                 self.chat.prefill(request, done, total);
                 self.measures.advance(request, done, total);
+                None
             }
-            Event::Text { request, text } => {
-                let due = self.chat.text(now, request, &text);
-                return due.map(Effect::SaveConversation).into_iter().collect();
-            }
+            Event::Text { request, text } => self.chat.text(now, request, &text),
             Event::Done {
                 request,
                 finish,
                 figures,
-            } => {
-                let ended = self
-                    .chat
-                    .end(now, request, End::Finished { finish, figures });
-                return ended.map(Effect::SaveConversation).into_iter().collect();
-            }
+            } => self
+                .chat
+                .end(now, request, End::Finished { finish, figures }),
             Event::Measured {
                 request,
                 figures,
@@ -89,11 +84,27 @@ impl App {
                 ids,
             } => {
                 self.measures.finish(request, figures, logits_sha256, ids);
+                None
             }
-            Event::Diagnostics(diagnostics) => self.diagnostics = Some(diagnostics),
-            Event::Failed { subject, error } => return self.failed(now, subject, error),
-        }
-        Vec::new()
+            _ => None,
+        };
+        save.map(Effect::SaveConversation).into_iter().collect()
+    }
+
+    fn loaded(&mut self, model: ModelSummary, fit: FitReport) -> Vec<Effect> {
+        let opens_chat = matches!(
+            self.engine,
+            Engine::Loading {
+                opens_chat: true,
+                ..
+            }
+        );
+        self.settings.last_model = Some(model.id);
+        self.measures.clear();
+        self.engine = Engine::Loaded { model, fit };
+        let mut effects = vec![Effect::MarkLoad(None), Effect::SaveSettings];
+        effects.extend(opens_chat.then_some(Effect::OpenChat));
+        effects
     }
 
     /// A model is here: it is loaded at once, and the first one makes the store worth keeping.

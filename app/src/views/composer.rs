@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::settings::SettingsPanel;
 use crate::page::{Page, fresh_seed};
-use crate::state::Action;
+use crate::state::{Action, App};
 use crate::text;
 
 /// The field grows with its text up to this many lines.
@@ -15,48 +15,13 @@ const ROWS_MAX: usize = 8;
 #[component]
 pub fn Composer() -> impl IntoView {
     let page = Page::here();
-    let field = NodeRef::<Textarea>::new();
-    let draft = RwSignal::new(String::new());
     let settings_open = RwSignal::new(false);
-    let can_send = page.part(|app| app.can_send());
-    let send = move || {
-        let text = draft.get_untracked();
-        if text.trim().is_empty() || !can_send.get_untracked() {
-            return;
-        }
-        draft.set(String::new());
-        page.act(Action::Send {
-            text,
-            seed: fresh_seed(),
-        });
-    };
-    let key = move |event: KeyboardEvent| {
-        // While an input method composes a word, Enter belongs to it.
-        if event.key() == "Enter" && !event.shift_key() && !event.is_composing() {
-            event.prevent_default();
-            send();
-        }
-    };
-    let rows = move || {
-        draft
-            .with(|text| text.split('\n').count().clamp(1, ROWS_MAX))
-            .to_string()
-    };
-    Effect::new(move |_| {
-        // Where there is no pointer that hovers, a focused field brings up a keyboard.
-        let pointer = window().match_media("(hover: hover)").ok().flatten();
-        if let Some(field) = field.get()
-            && pointer.is_some_and(|query| query.matches())
-        {
-            field.focus().unwrap_or_default();
-        }
-    });
     view! {
         <form
             class="composer"
             on:submit=move |event| {
                 event.prevent_default();
-                send();
+                send(page);
             }
         >
             <Show when=move || settings_open.get()>
@@ -64,19 +29,8 @@ pub fn Composer() -> impl IntoView {
             </Show>
             <div class="field">
                 <label class="covered" for="composer">"Your message"</label>
-                <textarea
-                    id="composer"
-                    node_ref=field
-                    rows=rows
-                    placeholder="Write a message"
-                    enterkeyhint="send"
-                    prop:value=move || draft.get()
-                    on:input=move |event| draft.set(event_target_value(&event))
-                    on:keydown=key
-                ></textarea>
-                <SendOrStop ready=Signal::derive(move || {
-                    can_send.get() && draft.with(|text| !text.trim().is_empty())
-                })/>
+                <Field/>
+                <SendOrStop/>
             </div>
             <div class="below">
                 <button
@@ -96,9 +50,62 @@ pub fn Composer() -> impl IntoView {
     }
 }
 
+/// What cannot be sent now stays in the field.
+fn send(page: Page) {
+    let text = page.draft.get_untracked();
+    if text.trim().is_empty() || !page.app.with_untracked(App::can_send) {
+        return;
+    }
+    page.draft.set(String::new());
+    page.act(Action::Send {
+        text,
+        seed: fresh_seed(),
+    });
+}
+
 #[component]
-fn SendOrStop(ready: Signal<bool>) -> impl IntoView {
+fn Field() -> impl IntoView {
     let page = Page::here();
+    let field = NodeRef::<Textarea>::new();
+    let key = move |event: KeyboardEvent| {
+        // While an input method composes a word, Enter belongs to it.
+        if event.key() == "Enter" && !event.shift_key() && !event.is_composing() {
+            event.prevent_default();
+            send(page);
+        }
+    };
+    let rows = move || {
+        let lines = page.draft.with(|text| text.split('\n').count());
+        lines.clamp(1, ROWS_MAX).to_string()
+    };
+    Effect::new(move |_| {
+        // Where there is no pointer that hovers, a focused field brings up a keyboard.
+        let pointer = window().match_media("(hover: hover)").ok().flatten();
+        if let Some(field) = field.get()
+            && pointer.is_some_and(|query| query.matches())
+        {
+            field.focus().unwrap_or_default();
+        }
+    });
+    view! {
+        <textarea
+            id="composer"
+            node_ref=field
+            rows=rows
+            placeholder="Write a message"
+            enterkeyhint="send"
+            prop:value=move || page.draft.get()
+            on:input=move |event| page.draft.set(event_target_value(&event))
+            on:keydown=key
+        ></textarea>
+    }
+}
+
+#[component]
+fn SendOrStop() -> impl IntoView {
+    let page = Page::here();
+    let can_send = page.part(App::can_send);
+    let ready = move || can_send.get() && page.draft.with(|text| !text.trim().is_empty());
     let live = page.part(|app| app.chat.live().map(|live| live.stopping));
     let escape = window_event_listener(leptos::ev::keydown, move |event| {
         if event.key() == "Escape" && page.app.with_untracked(|app| app.chat.live().is_some()) {
@@ -108,7 +115,7 @@ fn SendOrStop(ready: Signal<bool>) -> impl IntoView {
     on_cleanup(move || escape.remove());
     move || match live.get() {
         None => view! {
-            <button id="send" class="primary" type="submit" disabled=move || !ready.get()>
+            <button id="send" class="primary" type="submit" disabled=move || !ready()>
                 "Send"
             </button>
         }

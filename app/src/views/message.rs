@@ -72,8 +72,8 @@ fn Answer(conversation: ConversationId, at: usize, words: Memo<String>) -> impl 
     view! {
         <article class="message assistant" class:live=move || live.get()>
             <p class="who">{move || who.get()}</p>
-            <div class="text">
-                <Markdown words/>
+            <div>
+                <div class="text"><Markdown words/></div>
                 <Show when=move || words.with(String::is_empty)>
                     <p class="waiting">{instead}</p>
                 </Show>
