@@ -187,6 +187,12 @@ fn tensors(error: &ConvertError, f: &mut Formatter<'_>) -> Result {
         UnexpectedTensor { tensor } => {
             write!(f, "tensor {tensor:?} does not belong to this kind of model")
         }
+        _ => weights(error, f),
+    }
+}
+
+fn weights(error: &ConvertError, f: &mut Formatter<'_>) -> Result {
+    match error {
         WrongShape {
             tensor,
             expected,

@@ -2,12 +2,13 @@
 //!
 //! Reading order: here (which files are read, in which order), `fields` (JSON objects, strictly),
 //! `config` (to the closed descriptor), `shard` (headers of safetensors files), `words` (tokenizer,
-//! template and generation defaults), `lower` (all of it to a plan).
+//! template and generation defaults) with `skim` (large JSON files), `lower` (all of it to a plan).
 
 mod config;
 mod fields;
 mod lower;
 mod shard;
+mod skim;
 mod words;
 
 use std::collections::VecDeque;

@@ -19,7 +19,7 @@ pub const KEYS_MAX: u64 = 65_536;
 pub const TENSORS_MAX: u64 = 65_536;
 /// A GGUF tensor name; the specification says 64 bytes.
 pub const GGUF_NAME_BYTES_MAX: u64 = 64;
-/// Dimensions of a GGUF tensor (`GGML_MAX_DIMS`).
+/// Dimensions of a tensor (`GGML_MAX_DIMS`, and as in `.slm`).
 pub const DIMENSIONS_MAX: u32 = 4;
 /// Greater alignments only make holes.
 pub const ALIGNMENT_MAX: u64 = 1024 * 1024;

@@ -77,7 +77,12 @@ proptest! {
     #[test]
     fn changed_lengths_of_a_gguf_file_never_panic(
         at in 0usize..2048,
-        value in prop_oneof![any::<u64>(), 0u64..100, Just(u64::MAX), (0u32..64).prop_map(|b| 1 << b)],
+        value in prop_oneof![
+            any::<u64>(),
+            0u64..100,
+            Just(u64::MAX),
+            (0u32..64).prop_map(|bit| 1 << bit),
+        ],
     ) {
         let mut source = Gguf::small().write();
         source[at..at + 8].copy_from_slice(&value.to_le_bytes());

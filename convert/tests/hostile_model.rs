@@ -19,14 +19,15 @@ fn file(change: impl FnOnce(&mut Gguf)) -> Vec<u8> {
 fn every_model_that_cannot_be_run_is_refused_by_name() {
     refusal::check(&families());
     refusal::check(&dimensions());
+    refusal::check(&numbers());
     refusal::check(&tensors());
     refusal::check(&weights());
     refusal::check(&tokenizers());
+    refusal::check(&vocabularies());
 }
 
 fn families() -> Vec<Row> {
     let set = |key: &'static str, value: u32| file(|f| f.set_u32(key, value));
-    let word = |key: &'static str, value: &'static str| file(|f| f.set_text(key, value));
     vec![
         refused!(
             "an image encoder",
@@ -141,6 +142,12 @@ fn dimensions() -> Vec<Row> {
             }),
             Unsupported { key, .. } if key == "llama.attention.value_length"
         ),
+    ]
+}
+
+fn numbers() -> Vec<Row> {
+    let set = |key: &'static str, value: u32| file(|f| f.set_u32(key, value));
+    vec![
         refused!(
             "an odd rotation",
             set("llama.rope.dimension_count", 7),
@@ -260,14 +267,21 @@ fn weights() -> Vec<Row> {
     ]
 }
 
+fn word(key: &str, value: &str) -> Vec<u8> {
+    file(|f| f.set_text(key, value))
+}
+
+fn list(key: &str, value: Vec<u8>) -> Vec<u8> {
+    file(|f| f.set(key, ARRAY, value))
+}
+
+fn types(kinds: &[i32]) -> Vec<u8> {
+    let kinds: Vec<Vec<u8>> = kinds.iter().map(|k| k.to_le_bytes().to_vec()).collect();
+    list("tokenizer.ggml.token_type", array(I32, &kinds))
+}
+
 fn tokenizers() -> Vec<Row> {
     let unset = |key: &'static str| file(|f| f.unset(key));
-    let word = |key: &'static str, value: &'static str| file(|f| f.set_text(key, value));
-    let list = |key: &'static str, value: Vec<u8>| file(|f| f.set(key, ARRAY, value));
-    let types = |kinds: &[i32]| {
-        let kinds: Vec<Vec<u8>> = kinds.iter().map(|k| k.to_le_bytes().to_vec()).collect();
-        list("tokenizer.ggml.token_type", array(I32, &kinds))
-    };
     vec![
         refused!(
             "G14 sentence pieces",
@@ -304,6 +318,16 @@ fn tokenizers() -> Vec<Row> {
             unset("tokenizer.ggml.tokens"),
             MissingKey { .. }
         ),
+        refused!(
+            "a template of 2 MiB",
+            file(|f| f.set("tokenizer.chat_template", TEXT, text(&"x".repeat(2 << 20)))),
+            Limit { .. }
+        ),
+    ]
+}
+
+fn vocabularies() -> Vec<Row> {
+    vec![
         refused!(
             "G9 types as u8",
             list("tokenizer.ggml.token_type", array(0, &vec![vec![1]; 6])),
@@ -361,11 +385,6 @@ fn tokenizers() -> Vec<Row> {
             "an end that is no token",
             file(|f| f.set_u32("tokenizer.ggml.eos_token_id", 6)),
             Format(FormatError::TokenIdRange { .. })
-        ),
-        refused!(
-            "a template of 2 MiB",
-            file(|f| f.set("tokenizer.chat_template", TEXT, text(&"x".repeat(2 << 20)))),
-            Limit { .. }
         ),
         refused!(
             "a token of 1 MiB",

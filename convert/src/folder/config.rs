@@ -37,12 +37,13 @@ const UNDERSTOOD: &[&str] = &[
     "bos_token_id",
     "eos_token_id",
     "pad_token_id",
-    "_name_or_path",
 ];
 
 /// Keys that change no number of a forward pass.
 const HARMLESS: &[&str] = &[
     "_attn_implementation_autoset",
+    // Often a path on the author's machine.
+    "_name_or_path",
     "architectures",
     "attention_dropout",
     "dtype",
@@ -87,7 +88,6 @@ pub(crate) struct Config {
     pub bos: Vec<u32>,
     pub eos: Vec<u32>,
     pub pad: Vec<u32>,
-    pub name: Option<String>,
 }
 
 impl Config {
@@ -101,7 +101,6 @@ impl Config {
             bos: fields.ids("bos_token_id")?,
             eos: fields.ids("eos_token_id")?,
             pad: fields.ids("pad_token_id")?,
-            name: fields.text("_name_or_path")?.map(String::from),
         })
     }
 }

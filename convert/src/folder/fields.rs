@@ -161,7 +161,7 @@ fn whole(value: &Value) -> Option<u32> {
     exact.then_some(real as u32)
 }
 
-pub(crate) fn wrong_type(key: &str, expected: &'static str, found: &Value) -> ConvertError {
+fn wrong_type(key: &str, expected: &'static str, found: &Value) -> ConvertError {
     let found = match found {
         Value::Null => "null",
         Value::Bool(_) => "a flag",

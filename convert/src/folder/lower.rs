@@ -1,21 +1,26 @@
 //! A whole folder to a plan.
 
-use format::{Kind, Manifest, Source, TokenizerRef};
+use std::collections::BTreeMap;
+
+use format::{Architecture, Kind, Manifest, Source, SpecialTokens, TokenizerRef};
 
 use super::Folder;
+use super::config::Config;
+use super::words::Words;
 use crate::error::ConvertError;
 use crate::names;
 use crate::plan::{
-    Matched, Payload, Plan, clean_name, match_tensors, special_tokens, tokenizer_entry,
+    Matched, Payload, Plan, SourceTensor, clean_name, match_tensors, special_tokens,
+    tokenizer_entry,
 };
-use crate::step::Options;
+use crate::step::{Options, SourceFile};
 
 pub(crate) fn plan(folder: Folder, options: &Options) -> Result<Plan, ConvertError> {
     let Folder {
         name,
         files,
         config,
-        mut shards,
+        shards,
         words,
         ..
     } = folder;
@@ -23,32 +28,14 @@ pub(crate) fn plan(folder: Folder, options: &Options) -> Result<Plan, ConvertErr
         file: super::CONFIG.into(),
     })?;
     shards.check_index()?;
+    let special = special(&config, &words);
     let architecture = config.architecture;
-    shards
-        .tensors
-        .retain(|name, _| !passed_over(name, architecture.tied_head));
     let Matched {
         mut entries,
         sources: tensors,
-    } = match_tensors(&architecture, options, |canonical| {
-        let tensor = names::hugging_face(canonical);
-        let found = shards.tensors.remove(&tensor);
-        found.ok_or(ConvertError::MissingTensor { tensor })
-    })?;
-    if let Some(extra) = shards.tensors.into_values().next() {
-        return Err(ConvertError::UnexpectedTensor { tensor: extra.name });
-    }
-
-    let add_bos = words.add_bos();
-    let ruling = |rules: Vec<u32>, else_: Vec<u32>| if rules.is_empty() { else_ } else { rules };
-    let bos = ruling(words.bos, config.bos);
-    let eos = ruling(words.eos, config.eos);
-    let pad = ruling(words.pad, config.pad);
-    let first = |ids: &[u32]| ids.first().copied();
-    let special = special_tokens(first(&bos), first(&eos), first(&pad), eos, add_bos);
-
-    let mut tokenizer = None;
+    } = take_tensors(&architecture, options, shards.tensors)?;
     let mut used: Vec<u32> = tensors.values().map(|tensor| tensor.source).collect();
+    let (mut tokenizer, mut payload) = (None, None);
     if let Some(file) = &words.tokenizer {
         let (name, entry) = tokenizer_entry(file.len)?;
         tokenizer = Some(TokenizerRef {
@@ -57,30 +44,17 @@ pub(crate) fn plan(folder: Folder, options: &Options) -> Result<Plan, ConvertErr
             tokens: file.count(architecture.vocab)?,
         });
         entries.insert(name, entry);
-        used.push(file.file);
+        let source = file.file;
+        payload = Some(Payload::File { source });
+        used.push(source);
     }
-    let described = files.iter().enumerate().filter(|(_, file)| {
-        let names = [super::CONFIG, super::INDEX, super::GENERATION];
-        let words = [super::TOKENIZER_CONFIG, super::TEMPLATE];
-        names.iter().chain(&words).any(|name| *name == file.name)
-    });
-    used.extend(described.map(|(index, _)| index as u32));
-    used.sort_unstable_by_key(|index| &files[*index as usize].name);
-    used.dedup();
-
     let manifest = Manifest {
         schema: format::MANIFEST_SCHEMA.into(),
         kind: match tokenizer {
             Some(_) => Kind::Model,
             None => Kind::Bare,
         },
-        name: clean_name(
-            config
-                .name
-                .as_deref()
-                .filter(|n| !n.is_empty())
-                .unwrap_or(&name),
-        ),
+        name: clean_name(&name),
         licence: None,
         source: Source {
             description: format!("{} (safetensors)", clean_name(&name)),
@@ -93,15 +67,63 @@ pub(crate) fn plan(folder: Folder, options: &Options) -> Result<Plan, ConvertErr
         special,
         generation: words.generation,
     };
-    let payload = words
-        .tokenizer
-        .map(|file| Payload::File { source: file.file });
     Ok(Plan {
         manifest,
         payload,
         tensors,
-        hashed: used,
+        hashed: hashed(&files, used),
     })
+}
+
+/// The tensors of the architecture, of which none may be missing and none too many.
+fn take_tensors(
+    architecture: &Architecture,
+    options: &Options,
+    mut tensors: BTreeMap<String, SourceTensor>,
+) -> Result<Matched, ConvertError> {
+    tensors.retain(|name, _| !passed_over(name, architecture.tied_head));
+    let matched = match_tensors(architecture, options, |canonical| {
+        let tensor = names::hugging_face(canonical);
+        let found = tensors.remove(&tensor);
+        found.ok_or(ConvertError::MissingTensor { tensor })
+    })?;
+    match tensors.into_values().next() {
+        Some(extra) => Err(ConvertError::UnexpectedTensor { tensor: extra.name }),
+        None => Ok(matched),
+    }
+}
+
+/// Ids of `generation_config.json` rule over those of `config.json`, as in transformers.
+fn special(config: &Config, words: &Words) -> SpecialTokens {
+    let ruling = |rules: &[u32], others: &[u32]| match rules {
+        [] => others.to_vec(),
+        rules => rules.to_vec(),
+    };
+    let bos = ruling(&words.bos, &config.bos);
+    let eos = ruling(&words.eos, &config.eos);
+    let pad = ruling(&words.pad, &config.pad);
+    let first = |ids: &[u32]| ids.first().copied();
+    special_tokens(first(&bos), first(&eos), first(&pad), eos, words.add_bos())
+}
+
+/// The files whose bytes say something, in the order of their names: those of tensors and
+/// tokenizer, which `used` has, and the descriptions.
+fn hashed(files: &[SourceFile], mut used: Vec<u32>) -> Vec<u32> {
+    let descriptions = [
+        super::CONFIG,
+        super::INDEX,
+        super::GENERATION,
+        super::TOKENIZER_CONFIG,
+        super::TEMPLATE,
+    ];
+    for (index, file) in files.iter().enumerate() {
+        if descriptions.contains(&file.name.as_str()) {
+            used.push(index as u32);
+        }
+    }
+    used.sort_unstable_by_key(|index| &files[*index as usize].name);
+    used.dedup();
+    used
 }
 
 /// Tensors of old checkpoints that say nothing: rotary frequencies, which the configuration gives,

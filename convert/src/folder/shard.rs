@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use format::{Codec, Shape};
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::fields::{Entries, parse};
 use crate::error::{ConvertError, shown};
@@ -31,8 +31,36 @@ struct Index {
 #[derive(serde::Deserialize)]
 struct Described {
     dtype: String,
-    shape: Vec<u64>,
+    shape: Dimensions,
     data_offsets: [u64; 2],
+}
+
+/// At most four of them, as no tensor has more.
+struct Dimensions(Vec<u64>);
+
+impl<'de> Deserialize<'de> for Dimensions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Dimensions, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Dimensions;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("up to four dimensions")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Dimensions, A::Error> {
+                let mut dimensions = Vec::new();
+                while let Some(dimension) = list.next_element()? {
+                    if dimensions.len() == limits::DIMENSIONS_MAX as usize {
+                        return Err(A::Error::custom("too many dimensions"));
+                    }
+                    dimensions.push(dimension);
+                }
+                Ok(Dimensions(dimensions))
+            }
+        }
+        deserializer.deserialize_seq(Collect)
+    }
 }
 
 /// The tensors of one header; what stands under `__metadata__` is for people.
@@ -169,7 +197,7 @@ impl Described {
                 });
             }
         };
-        let (rows, cols) = match *self.shape.as_slice() {
+        let (rows, cols) = match *self.shape.0.as_slice() {
             [cols] => (1, cols),
             [rows, cols] => (rows, cols),
             _ => return Err(ConvertError::BadDimensions { tensor: tensor() }),

@@ -1,12 +1,9 @@
 //! Everything of a folder that is about words: tokenizer, template, generation defaults.
 
-use std::fmt;
-
 use format::{Digest, Generation};
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
 
-use super::fields::{Fields, parse, wrong_type};
+use super::fields::{Fields, parse};
+use super::skim::{Ids, PostProcessor, TokenizerConfig, TokenizerJson};
 use crate::error::{ConvertError, shown};
 use crate::limits;
 
@@ -54,24 +51,10 @@ impl Words {
     }
 
     pub fn parse_tokenizer_config(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
-        let fields = Fields::parse(super::TOKENIZER_CONFIG, bytes)?;
-        self.add_bos = fields.flag("add_bos_token")?;
-        self.bos_token = match fields.get("bos_token") {
-            Some(Value::String(text)) => Some(text.clone()),
-            // Older files describe the whole token.
-            Some(Value::Object(token)) => {
-                let content = token.get("content").and_then(Value::as_str);
-                content.map(String::from)
-            }
-            _ => None,
-        };
-        let template = match fields.get("chat_template") {
-            None => None,
-            Some(Value::String(text)) => Some(text.as_str()),
-            Some(Value::Array(list)) => default_template(list),
-            Some(other) => return Err(wrong_type("chat_template", "a text", other)),
-        };
-        if let Some(text) = template {
+        let config: TokenizerConfig = parse(super::TOKENIZER_CONFIG, bytes)?;
+        self.add_bos = config.add_bos_token;
+        self.bos_token = config.bos_token.0;
+        if let Some(text) = config.chat_template.0 {
             let found = text.len() as u64;
             if found > limits::TEXT_BYTES_MAX {
                 return Err(ConvertError::Limit {
@@ -81,7 +64,7 @@ impl Words {
                     max: limits::TEXT_BYTES_MAX,
                 });
             }
-            self.chat_template = Some(text.into());
+            self.chat_template = Some(text);
         }
         Ok(())
     }
@@ -117,133 +100,6 @@ impl Words {
             (first, _) => first.is_some(),
         };
         self.add_bos.unwrap_or(by_processor)
-    }
-}
-
-/// Of several named templates, the one for plain conversation.
-fn default_template(list: &[Value]) -> Option<&str> {
-    let is_default = |value: &&Value| value.get("name").and_then(Value::as_str) == Some("default");
-    list.iter().find(is_default)?.get("template")?.as_str()
-}
-
-/// The parts of `tokenizer.json` that concern the model file; nothing of it is kept in memory.
-#[derive(serde::Deserialize)]
-struct TokenizerJson {
-    model: TokenizerModel,
-    added_tokens: Option<Ids>,
-    post_processor: Option<PostProcessor>,
-}
-
-#[derive(serde::Deserialize)]
-struct TokenizerModel {
-    vocab: Ids,
-}
-
-/// One more than the greatest id of a vocabulary (`{"text": id}`), of a list of added tokens
-/// (`[{"id": id}]`), or of a scored vocabulary (`[["text", score]]`, where the place is the id).
-#[derive(Default)]
-struct Ids(u64);
-
-impl<'de> Deserialize<'de> for Ids {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ids, D::Error> {
-        #[derive(serde::Deserialize)]
-        #[serde(untagged)]
-        enum Item {
-            Added { id: u32 },
-            Scored(IgnoredAny, IgnoredAny),
-        }
-        struct Greatest;
-        impl<'de> Visitor<'de> for Greatest {
-            type Value = Ids;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a vocabulary or a list of tokens")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ids, A::Error> {
-                let mut ids = Ids(0);
-                while let Some((IgnoredAny, id)) = map.next_entry::<IgnoredAny, u32>()? {
-                    ids.0 = ids.0.max(u64::from(id) + 1);
-                }
-                Ok(ids)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Ids, A::Error> {
-                let mut ids = Ids(0);
-                while let Some(item) = list.next_element::<Item>()? {
-                    ids.0 = match item {
-                        Item::Added { id } => ids.0.max(u64::from(id) + 1),
-                        Item::Scored(..) => ids.0 + 1,
-                    };
-                }
-                Ok(ids)
-            }
-        }
-        deserializer.deserialize_any(Greatest)
-    }
-}
-
-/// A post-processor, of which only the token it puts first matters.
-#[derive(serde::Deserialize)]
-struct PostProcessor {
-    #[serde(default)]
-    single: First,
-    #[serde(default)]
-    processors: First,
-}
-
-/// The first special token of a template or of a sequence of processors.
-#[derive(Default)]
-struct First(Option<String>);
-
-impl PostProcessor {
-    fn first(self) -> Option<String> {
-        self.single.0.or(self.processors.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for First {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First, D::Error> {
-        #[derive(serde::Deserialize)]
-        struct Token {
-            id: String,
-        }
-        #[derive(serde::Deserialize)]
-        struct Item {
-            #[serde(rename = "SpecialToken")]
-            token: Option<Token>,
-            #[serde(default)]
-            single: First,
-        }
-        struct Find;
-        impl<'de> Visitor<'de> for Find {
-            type Value = First;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a template")
-            }
-
-            fn visit_str<E: Error>(self, _: &str) -> Result<First, E> {
-                Ok(First(None))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First, A::Error> {
-                let mut first = First(None);
-                let mut index = 0;
-                while let Some(item) = list.next_element::<Item>()? {
-                    // A template begins with its first piece; of processors any may be one.
-                    if index == 0
-                        && let Some(token) = item.token
-                    {
-                        first.0 = Some(token.id);
-                    }
-                    first.0 = first.0.or(item.single.0);
-                    index += 1;
-                }
-                Ok(first)
-            }
-        }
-        deserializer.deserialize_any(Find)
     }
 }
 
