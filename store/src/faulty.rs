@@ -4,7 +4,8 @@
 //! What a crash does: every change of bytes or length since a file's last flush is kept, lost or
 //! (a write) torn by 512-byte sectors, each change and each sector on its own, so also out of
 //! order. Changes of names are lost from the newest backwards; any flush makes all earlier ones
-//! durable, as journalling file systems do. With `lying_flush` the newest flush of each file is as doubtful as no flush.
+//! durable, as journalling file systems do. With `lying_flush` the newest flush of each file is as
+//! doubtful as no flush.
 
 mod medium;
 

@@ -107,16 +107,15 @@ impl Life<'_> {
             assert!(self.recorded.iter().all(kept), "seed {}: lost", self.seed);
             assert_eq!(resumed.dropped, 0, "seed {}", self.seed);
         }
+        // The files are open: the look goes past the locks.
+        let stored = self.files.peek(&names::part(self.root())).unwrap();
         for piece in import.have().iter() {
-            self.must_be_right(piece);
+            self.must_be_right(piece, &stored);
         }
         self.recorded = import.have().clone();
     }
 
-    fn must_be_right(&self, piece: PieceIndex) {
-        // The files are open: the look goes past the locks.
-        let name = names::part(self.root());
-        let stored = self.files.peek(&name).unwrap();
+    fn must_be_right(&self, piece: PieceIndex, stored: &[u8]) {
         let (at, len) = self.model.layer.id.piece_range(piece);
         let range = at as usize..at as usize + len as usize;
         assert!(
