@@ -39,11 +39,11 @@ pub mod tiny;
 
 pub use error::RuntimeError;
 pub use generate::Step;
-pub use request::Request;
 pub use kernels::Kernels;
 pub use lane::{HeaderAt, HostRead, Lane, RESERVE_BYTES};
 pub use model::{Engine, Model};
 pub use plan::{KvFormat, Mode, Options, PREFILL_TILE_DEFAULT, PREFILL_TILE_MAX, Plan, plan};
+pub use request::Request;
 pub use self_test::self_test;
 pub use team::Team;
 pub use weights::Source;

@@ -2,15 +2,15 @@
 
 mod models;
 
-use format::{Header, Layout, PIECE_BYTES};
+use format::PIECE_BYTES;
 use models::{INT8, InMemory, STRICT, finish, greedy, load, open, run, tiny};
 use protocol::abi::{
-    DETAIL_BYTES, DETAIL_POSITIONS, DETAIL_REGION, DETAIL_TOKEN_ID, FINISH_LENGTH,
-    FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, REGION_KV, REGION_LOGITS, REGION_METADATA,
-    REGION_SCRATCH, REGION_WEIGHTS, STEP_DONE, STEP_MORE, STEP_TOKEN,
+    DETAIL_BYTES, DETAIL_POSITIONS, DETAIL_REGION, DETAIL_TOKEN_ID, FINISH_LENGTH, FINISH_STOP,
+    REGION_KV, REGION_LOGITS, REGION_METADATA, REGION_SCRATCH, REGION_WEIGHTS, STEP_DONE,
+    STEP_MORE, STEP_TOKEN,
 };
 use protocol::{Stage, TrResult};
-use runtime::sampler::{Malformed, Settings};
+use runtime::sampler::Settings;
 use runtime::tiny::Recipe;
 use runtime::{Engine, Model, Options, Request, RuntimeError, Source, plan};
 
@@ -341,82 +341,6 @@ fn the_best_token_of_every_prompt_position_on_demand() {
         assert_eq!(run(&mut model, request).ids, [best], "position {position}");
     }
     assert!(model.argmax().is_empty());
-}
-
-/// `QUANTIZED` with a float head of which one row gives infinite logits.
-fn with_infinite_logit(token: u32) -> (Header, Vec<u8>) {
-    let recipe = Recipe {
-        head: Some(Layout::F32),
-        ..Recipe::QUANTIZED
-    };
-    let (header, mut file) = recipe.file().unwrap();
-    let start = header.tensor("head").unwrap().range.start as usize + token as usize * 32 * 4;
-    for weight in file[start..start + 32 * 4].as_chunks_mut::<4>().0 {
-        let sign = f32::from_le_bytes(*weight).signum();
-        *weight = (sign * f32::MAX).to_le_bytes();
-    }
-    (header, file)
-}
-
-#[test]
-fn infinite_logits_end_the_request_and_commit_nothing() {
-    let (header, file) = with_infinite_logit(7);
-    let mut model = open(&header, &file, STRICT, Engine::default());
-    let request = greedy(&model, &PROMPT, 4);
-    model.begin(request).unwrap();
-    let error = finish(&mut model).unwrap_err();
-    assert_eq!(error.code(), TrResult::NumericalFailure);
-    assert_eq!((error.stage(), error.0.at), (Stage::Sample, 4));
-    assert!(model.logits().is_empty());
-    assert_eq!(code(model.step()), TrResult::IllegalState);
-    model.begin(request).unwrap();
-    assert_eq!(model.step().unwrap().reused, 0);
-    model.stop();
-    model
-        .begin(Request {
-            max_new: 0,
-            ..request
-        })
-        .unwrap();
-    assert_eq!(code(finish(&mut model)), TrResult::NumericalFailure);
-}
-
-#[test]
-fn infinite_logits_are_masked_and_counted_on_request() {
-    let (header, file) = with_infinite_logit(7);
-    let mut model = open(&header, &file, STRICT, Engine::default());
-    let request = greedy(&model, &PROMPT, 4);
-    let sampling = Settings {
-        malformed: Malformed::Mask,
-        ..request.sampling
-    };
-    let outcome = run(
-        &mut model,
-        Request {
-            sampling,
-            ..request
-        },
-    );
-    assert_eq!(outcome.ids.len(), 4);
-    assert!(!outcome.ids.contains(&7));
-    assert_eq!(model.malformed_logits(), 4);
-    assert_eq!(model.logits()[7], f32::NEG_INFINITY);
-    // If the only token that may be drawn is malformed, nothing is left.
-    let (header, file) = with_infinite_logit(0);
-    let mut model = open(&header, &file, STRICT, Engine::default());
-    let sampling = Settings {
-        vocab: 1,
-        ..sampling
-    };
-    let outcome = run(
-        &mut model,
-        Request {
-            sampling,
-            ..request
-        },
-    );
-    assert_eq!(outcome.last.finish, FINISH_NUMERICAL_COLLAPSE);
-    assert_eq!((outcome.last.has_token, outcome.ids.len()), (0, 0));
 }
 
 /// A file of more than one piece: every piece is read once, into its own place.
