@@ -107,10 +107,7 @@ impl FormatError {
                 )
             }
             RopeDim { dim, head_dim } => {
-                write!(
-                    f,
-                    "{dim} rotating elements: not even, or more than the head's {head_dim}"
-                )
+                write!(f, "rope dim {dim}: odd, or above head_dim {head_dim}")
             }
             TokenizerPresence { wanted: true } => f.write_str("the model has no tokenizer"),
             TokenizerPresence { wanted: false } => f.write_str("a bare model has a tokenizer"),

@@ -261,7 +261,8 @@ const TANH: [u32; 5] = [
     0xbbce_4a5b,
 ];
 
-/// `(ln(1 + e) - e + e^2 / 2) / e^3` for `0 <= e <= 1`, relative error of the logarithm below 2^-28.
+/// `(ln(1 + e) - e + e^2 / 2) / e^3` for `0 <= e <= 1`; the logarithm's relative error is below
+/// 2^-28.
 const LOG1P: [u32; 9] = [
     0x3eaa_aa9f,
     0xbe7f_f8cd,

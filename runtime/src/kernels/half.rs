@@ -3,8 +3,8 @@
 /// Exact, infinities and NaN included.
 ///
 /// With the exponent rebiased the bits are `t`, right for normal numbers. A subnormal has no
-/// leading one: it is `2 t - 2^-14`, which is below `t` exactly for subnormals, so the lesser of the
-/// two is right for both. No step has a subnormal operand, which would cost a hundred cycles.
+/// leading one: it is `2 t - 2^-14`, which is below `t` exactly for subnormals, so the lesser of
+/// the two is right for both. No step has a subnormal operand, which would cost a hundred cycles.
 #[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
     let magnitude = (u32::from(bits) & 0x7fff) << 13;
