@@ -122,3 +122,69 @@ const _: () = {
     assert!(matches!(Layout::Q4_0R4.group_block_bytes(), Some(72)));
     assert!(matches!(Layout::Q4_1R4.group_block_bytes(), Some(80)));
 };
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use super::*;
+
+    #[test]
+    fn matrices_that_cannot_be_are_refused() {
+        let bytes = [0u8; 136];
+        let new = |layout, rows, cols, len: usize| Matrix::new(layout, rows, cols, &bytes[..len]);
+        let refusal = |matrix: Result<Matrix<'_>, TrResult>| matrix.err();
+        assert!(new(Layout::Q8_0R4, 3, 32, 136).is_ok());
+        assert_eq!(
+            refusal(new(Layout::Q8_0R4, 3, 32, 135)),
+            Some(TrResult::Bounds)
+        );
+        assert_eq!(
+            refusal(new(Layout::Q8_0R4, 3, 31, 136)),
+            Some(TrResult::UnsupportedShape)
+        );
+        assert_eq!(
+            refusal(new(Layout::F32, 0, 4, 0)),
+            Some(TrResult::UnsupportedShape)
+        );
+        assert_eq!(
+            refusal(new(Layout::F32, usize::MAX, 9, 4)),
+            Some(TrResult::UnsupportedShape)
+        );
+        assert_eq!(
+            refusal(new(Layout::Bytes, 1, 4, 4)),
+            Some(TrResult::UnsupportedQuantization)
+        );
+    }
+
+    #[test]
+    fn malformed_bytes_are_found() {
+        let found = |layout, rows, cols, at: usize, bad: &[u8]| {
+            let len = Layout::tensor_bytes(layout, rows, cols).expect("shape") as usize;
+            let mut bytes = vec![0; len];
+            bytes[at..at + bad.len()].copy_from_slice(bad);
+            let w = Matrix::new(layout, rows as usize, cols as usize, &bytes).expect("matrix");
+            w.first_malformed()
+        };
+        let nan = f32::NAN.to_le_bytes();
+        for (layout, at, bad, want) in [
+            (Layout::F32, 12, &nan[..], Some(12)),
+            (Layout::F16, 6, &[0x00, 0x7c][..], Some(6)),
+            (Layout::Bf16, 6, &[0x80, 0xff][..], Some(6)),
+            (Layout::F16, 6, &[0xff, 0x7b][..], None),
+            // The second block: a code, a scale, a minimum.
+            (Layout::Q8_0R4, 136 + 5, &[0x80][..], Some(136 + 5)),
+            (
+                Layout::Q8_0R4,
+                136 + 130,
+                &[0x00, 0xfc][..],
+                Some(136 + 130),
+            ),
+            (Layout::Q4_0R4, 72 + 5, &[0x80][..], None),
+            (Layout::Q4_0R4, 72 + 70, &[0x01, 0x7c][..], Some(72 + 70)),
+            (Layout::Q4_1R4, 80 + 78, &[0x00, 0x7c][..], Some(80 + 78)),
+        ] {
+            assert_eq!(found(layout, 4, 64, at, bad), want, "{layout:?}");
+        }
+    }
+}

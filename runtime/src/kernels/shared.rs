@@ -100,3 +100,21 @@ impl Part<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_given_out_once() {
+        let mut y = [0.0; 8];
+        let shared = SharedRows::new(&mut y, 8, 4, 2);
+        shared.part(0).row_mut(0).fill(1.0);
+        shared.part(1).row_mut(0).fill(2.0);
+        let again = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+            shared.part(1);
+        }));
+        assert!(again.is_err());
+        assert_eq!(y, [1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]);
+    }
+}

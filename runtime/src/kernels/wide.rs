@@ -6,6 +6,8 @@
 //!
 //! Everything here is inlined into one function that has the instruction set enabled.
 #![allow(unsafe_code)]
+// Tokens, heads and vectors are counted: several arrays have the same index.
+#![allow(clippy::needless_range_loop)]
 
 mod attention;
 mod blocks;

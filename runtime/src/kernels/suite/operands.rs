@@ -109,7 +109,6 @@ pub fn product(kernels: Kernels, w: &Matrix<'_>, x: &[f32], int8: bool, parts: u
     for part in 0..parts {
         kernels.matmul(w, Input::int8(x, &codes), shared.part(part));
     }
-    drop(shared);
     y
 }
 
@@ -124,6 +123,5 @@ fn strict_product(
     for part in 0..parts {
         kernels.matmul(w, Input::strict(x, w.cols()), shared.part(part));
     }
-    drop(shared);
     y
 }
