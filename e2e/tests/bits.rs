@@ -65,7 +65,9 @@ fn native() -> (Vec<u32>, Digest) {
     let mut answers = TILES.map(|tile| {
         let tile = tile.to_string();
         let arguments = ["--prefill-tile", &tile, "--context", "512"];
-        let answer = eval(&arguments, std::slice::from_ref(&line)).unwrap().remove(0);
+        let answer = eval(&arguments, std::slice::from_ref(&line))
+            .unwrap()
+            .remove(0);
         let ids: Vec<u32> = serde_json::from_value(answer["ids"].clone()).unwrap();
         let digest = Digest::from_hex(answer["logits_sha256"].as_str().unwrap()).unwrap();
         (ids, digest)

@@ -1,8 +1,9 @@
 //! The inner loops, for each instruction set that is worth it.
 //!
 //! Reading order: `matrix` and `quantized` (what goes in), `shared` (where it goes), `blocks` and
-//! `scalar` (the matrix products that define the bits), `vectors` (operations along one vector), `attention`;
-//! then the instruction sets, and `suite`, which holds each of them to `scalar` bit for bit.
+//! `scalar` (the matrix products that define the bits), `vectors` (operations along one vector),
+//! `attention`; then the instruction sets, and `suite`, which holds each of them to `scalar` bit
+//! for bit.
 
 mod matrix;
 mod quantized;
