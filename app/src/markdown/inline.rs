@@ -190,8 +190,8 @@ fn partner(rest: &str, want: usize, mark: u8) -> Option<usize> {
                 .next()
                 .is_some_and(char::is_alphanumeric);
         // Of a longer run the last marks close the outer pair.
-        if len >= want && (want == 2 || len != 2) && !after_space && !before_word && at > want - 1 {
-            return (at + len - want >= want + 1).then_some(at + len - want);
+        if len >= want && (want == 2 || len != 2) && !after_space && !before_word {
+            return (at + len > 2 * want).then_some(at + len - want);
         }
         at += len;
     }

@@ -67,7 +67,8 @@ mod tests {
     /// Speeds are bytes divided by seconds, by hand.
     #[test]
     fn speed_is_over_the_window() {
-        let cases: [(&[(Millis, u64)], Option<u64>, Option<u64>); 8] = [
+        type Case = (&'static [(Millis, u64)], Option<u64>, Option<u64>);
+        let cases: [Case; 8] = [
             (&[], None, None),
             (&[(0, 5)], None, None),
             (&[(0, 0), (499, 499)], None, None),
