@@ -16,7 +16,10 @@ use worker::{Engine, NativeEngine, Request};
 use world::World;
 use world::models::smollm2;
 
-const QUESTION: &str = "What is the capital of France?";
+/// Case 18 of `golden/smollm2-135m/greedy.json`: no token of the answer has a margin below 0.9, and
+/// 8-bit activations never departed from the reference at more than 0.6.
+const QUESTION: &str = "Summarise: The cat sat on the mat. The mat was red.";
+const ANSWER: &str = "The cat sat on a red mat.";
 
 fn message(content: &str) -> Message {
     Message {
@@ -196,7 +199,7 @@ fn two_turns(world: &mut World, direct: &mut Direct) {
     };
     let expected = direct.prompter.decode(&answer).expect("known ids");
     assert_eq!(text(world, request), expected);
-    assert!(expected.contains("Paris"), "{expected}");
+    assert_eq!((finish, expected.as_str()), (Finish::Stop, ANSWER));
     assert_eq!(figures.prompt_tokens as usize, prompt.len());
     assert_eq!(figures.new_tokens as usize, ids.len());
     assert!(figures.prefill_ms > 0.0 && figures.decode_ms > 0.0);
@@ -215,7 +218,7 @@ fn two_turns(world: &mut World, direct: &mut Direct) {
     // The second turn builds on the first one's positions.
     let mut messages = vec![message(QUESTION), message(&text(world, request))];
     messages[1].role = Role::Assistant;
-    messages.push(message("And of Japan?"));
+    messages.push(message("And the dog?"));
     let request = chat(world, messages, greedy(8));
     world.run();
     let (_, figures) = self::done(world, request);
