@@ -127,7 +127,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             End::AlreadyHere(model) => {
                 let already_here = true;
                 let outcome = Outcome::Imported {
-                    model,
+                    model: *model,
                     already_here,
                 };
                 (outcome, After::Keep)

@@ -34,7 +34,7 @@ pub enum Sink<D> {
     Opening { name: String, bytes: Vec<u8> },
     Open {
         name: String,
-        import: SequentialImport<D>,
+        import: Box<SequentialImport<D>>,
     },
     /// Complete; its piece layer is being written.
     Layer {
@@ -298,6 +298,7 @@ fn take_file<D: Disk>(
         let mut import = SequentialImport::start(disk, length)?;
         import.append(bytes)?;
         let name = name.clone();
+        let import = Box::new(import);
         convert.sink = Sink::Open { name, import };
     }
     Ok(())

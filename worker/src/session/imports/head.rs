@@ -68,7 +68,7 @@ impl<D: Disk> Job<D> {
     ) -> Result<Stage<D>, End> {
         let (root, length) = (entry.root, entry.length);
         if let Some(here) = bench.shelf.complete(ModelId { root, length }) {
-            return Err(End::AlreadyHere(here.clone()));
+            return Err(End::AlreadyHere(Box::new(here.clone())));
         }
         check_length(length)?;
         let source = bench.desk.address(&entry.pieces_url, None);

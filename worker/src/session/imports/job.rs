@@ -98,7 +98,7 @@ pub struct Bench<'s, E> {
 /// Why an import goes on to its end.
 pub enum End {
     /// The same model is here.
-    AlreadyHere(ModelSummary),
+    AlreadyHere(Box<ModelSummary>),
     Refused(ErrorReport),
 }
 

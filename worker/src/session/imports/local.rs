@@ -92,7 +92,7 @@ impl<D: Disk> Job<D> {
         } = *hash;
         let layer = hasher.finish();
         if let Some(here) = bench.shelf.complete(layer.id) {
-            return Err(End::AlreadyHere(here.clone()));
+            return Err(End::AlreadyHere(Box::new(here.clone())));
         }
         let root = layer.id.root;
         self.root = Some(root);
