@@ -12,6 +12,10 @@ impl App {
                 downgrades,
                 storage,
             } => {
+                if matches!(self.start, Start::Failed(_)) {
+                    // What kept the engine from starting is over.
+                    self.notices.clear();
+                }
                 self.start = Start::Ready {
                     lane,
                     downgrades,

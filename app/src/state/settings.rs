@@ -26,6 +26,9 @@ pub enum FieldError {
     Outside,
 }
 
+/// Models this small fall into loops without a mild penalty.
+const REPETITION_PENALTY: f32 = 1.1;
+
 impl Default for Settings {
     /// Temperature and top-p as the card of SmolLM2-135M-Instruct recommends them.
     fn default() -> Settings {
@@ -57,6 +60,7 @@ impl Settings {
             temperature: self.temperature,
             top_p: self.top_p,
             max_new: self.max_new,
+            repetition_penalty: REPETITION_PENALTY,
             ..Sampling::GREEDY
         }
     }

@@ -145,7 +145,7 @@ fn Beginning() -> impl IntoView {
                     "A small model answers quickly and is often wrong: check what matters."
                 </p>
                 <ul class="starters">
-                    {["Why is the sky blue?", "Write a short poem about rust.", "What is a prime number?"]
+                    {["Why is the sky blue?", "Write a short story about a fox in the snow.", "What is a prime number?"]
                         .map(|words| view! { <li><Starter words/></li> })}
                 </ul>
             </section>

@@ -15,6 +15,7 @@ fn an_answer_streams_and_is_saved() {
         temperature: 0.2,
         top_p: 0.9,
         max_new: 512,
+        repetition_penalty: 1.1,
         ..Sampling::GREEDY
     };
     let command = Command::Chat {
