@@ -25,9 +25,19 @@ impl<'a> Page<'a> {
         Ok(page)
     }
 
+    /// As a person reloads. The driver's own refresh goes past the service worker, like a forced
+    /// reload, and then tests another thing.
     pub async fn reload(self) -> Result<()> {
-        self.browser.client.refresh().await?;
-        self.wait_started().await
+        let leave = "window.leaving = true; location.reload()";
+        self.browser.js(leave, &[]).await?;
+        let probe = "
+            const state = document.documentElement.dataset.state;
+            return !window.leaving && Boolean(state) && state !== 'starting'";
+        let after = Duration::from_secs(120);
+        self.browser
+            .wait("reloaded app", after, probe)
+            .await
+            .map(drop)
     }
 
     pub async fn click(self, selector: &str) -> Result<()> {
