@@ -2,6 +2,8 @@
 //!
 //! Expected tokens and logits are PyTorch's (`shared/golden/README.md`).
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -3,6 +3,8 @@
 //! Expected ids are from the `tokenizers` package and llama.cpp, which agree on every case; texts
 //! are from transformers (`shared/golden/README.md`).
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
