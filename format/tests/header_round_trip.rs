@@ -1,5 +1,7 @@
 //! A header that is written is the header that is read, and nothing else is read as one.
 
+#![allow(clippy::unwrap_used)]
+
 mod fixture;
 
 use fixture::{PAYLOAD, architecture, file, manifest, model, region};

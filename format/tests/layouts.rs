@@ -1,5 +1,7 @@
 //! Sizes, finite checks and refusals of packing.
 
+#![allow(clippy::unwrap_used)]
+
 use format::*;
 use proptest::prelude::*;
 

@@ -2,6 +2,8 @@
 //! and a piece length of 1 MiB; `pieces root` and `piece layers` of the made torrent).
 //! For files of at most one piece BEP 52 has no piece layer; ours is then the root alone.
 
+#![allow(clippy::unwrap_used)]
+
 use format::{
     Digest, FormatError, Hasher, LEAF_BYTES, ModelId, PIECE_BYTES, PieceIndex, PieceLayer, Root,
     leaf_hash, piece_hash, piece_hash_of_leaves, sha256,

@@ -1,5 +1,7 @@
 //! Dimensions, numbers and tensors that make no model, each refused by its own error.
 
+#![allow(clippy::unwrap_used)]
+
 mod fixture;
 
 use fixture::{Draft, architecture, model, refuse, refuse_value};

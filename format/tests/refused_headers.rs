@@ -1,6 +1,8 @@
 //! Every way the header region can be wrong, each by its own bytes. `refused_ranges` has
 //! the places of the tensors, `refused_manifests` what the manifest inside can get wrong.
 
+#![allow(clippy::unwrap_used)]
+
 mod fixture;
 
 use fixture::{Draft, model};

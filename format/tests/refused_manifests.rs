@@ -1,6 +1,8 @@
 //! Every way the manifest's text can be wrong, each by its own bytes. `refused_architectures` has
 //! the architecture and its tensors, `refused_tokens` the tokenizer and the special ids.
 
+#![allow(clippy::unwrap_used)]
+
 mod fixture;
 
 use fixture::{Draft, model, refuse, refuse_value};

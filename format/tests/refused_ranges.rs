@@ -1,5 +1,7 @@
 //! Tensors that do not cover the file exactly, or not in the way the manifest says.
 
+#![allow(clippy::unwrap_used)]
+
 mod fixture;
 
 use fixture::{Draft, model};

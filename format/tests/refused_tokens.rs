@@ -1,5 +1,7 @@
 //! Layouts, tokenizers and special ids that do not fit the model.
 
+#![allow(clippy::unwrap_used)]
+
 mod fixture;
 
 use fixture::{architecture, model, refuse_value};

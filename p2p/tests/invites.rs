@@ -1,5 +1,7 @@
 //! Invites as text: the form, its limits, and every refusal.
 
+#![allow(clippy::unwrap_used)]
+
 use format::{Digest, ModelId, Root};
 use p2p::P2pError::*;
 use p2p::{ADDRESS_BYTES_MAX, ADDRESSES_MAX, INVITE_BYTES_MAX, Invite, LENGTH_MAX, P2pError};

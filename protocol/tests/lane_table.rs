@@ -1,6 +1,8 @@
 //! The table of lanes against itself and against `wasmparser`, and the JSON served beside lanes
 //! and models.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 
 use format::{Digest, Root};

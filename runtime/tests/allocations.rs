@@ -5,6 +5,8 @@
 //!
 //! One test only: the counters are the whole process's.
 
+#![allow(clippy::unwrap_used)]
+
 mod models;
 
 use std::alloc::System;

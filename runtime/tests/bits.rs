@@ -2,6 +2,8 @@
 //! have the same bits whatever computes them, and however the work was cut. Nothing here needs an
 //! expected value: every way is compared with the plainest one.
 
+#![allow(clippy::unwrap_used)]
+
 mod models;
 
 use models::{INT8, Outcome, STRICT, engine, finish, greedy, open, run, tiny};

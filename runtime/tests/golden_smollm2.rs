@@ -8,6 +8,8 @@
 //!
 //! The strict test takes the first 20 prompts; `TINYRUSTLM_ALL_PROMPTS=1` makes it take all 100.
 
+#![allow(clippy::unwrap_used)]
+
 mod golden;
 mod models;
 

@@ -5,6 +5,8 @@
 //! the model's own float32-to-float64 difference; the smallest margin is 0.0011, so the most likely
 //! token of every position and all greedy tokens must be equal.
 
+#![allow(clippy::unwrap_used)]
+
 mod golden;
 mod models;
 

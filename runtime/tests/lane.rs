@@ -1,6 +1,8 @@
 //! The C functions of a lane, called natively as a host would: every struct as bytes in staging
 //! memory. The exports themselves add nothing to these calls.
 
+#![allow(clippy::unwrap_used)]
+
 mod models;
 
 use models::{INT8, greedy, run, tiny};

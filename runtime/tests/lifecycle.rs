@@ -1,5 +1,7 @@
 //! What is refused, how requests end, and that a refusal or failure changes nothing committed.
 
+#![allow(clippy::unwrap_used)]
+
 mod models;
 
 use format::PIECE_BYTES;

@@ -1,6 +1,8 @@
 //! Section 6 of the numerical contract: logits that are no numbers end a request, or are masked and
 //! counted if the request says so.
 
+#![allow(clippy::unwrap_used)]
+
 mod models;
 
 use format::{Header, Layout};

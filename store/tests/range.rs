@@ -1,5 +1,7 @@
 //! Replies of servers, good and bad. Situations are named as on the users' page.
 
+#![allow(clippy::unwrap_used)]
+
 use format::{Digest, ModelId, PIECE_BYTES, PieceIndex, Root};
 use proptest::prelude::*;
 use store::{Assembler, PieceRun, RangeRefusal, Reply, looks_like_a_page, place};
