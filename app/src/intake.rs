@@ -32,7 +32,7 @@ pub fn listen(page: Page) {
         event.prevent_default();
         inside.set(0);
         page.dragging.set(false);
-        on_drop(page, &event);
+        on_drop(page, event);
     });
 }
 

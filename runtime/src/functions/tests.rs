@@ -160,7 +160,8 @@ fn golden_activations() {
             );
         }
     };
-    let unary: [(&str, fn(f32) -> f32); 7] = [
+    type Unary = (&'static str, fn(f32) -> f32);
+    let unary: [Unary; 7] = [
         ("silu", silu_v1),
         ("sigmoid", sigmoid_v1),
         ("gelu_tanh", gelu_tanh_v1),

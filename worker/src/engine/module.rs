@@ -110,8 +110,8 @@ pub struct ModuleEngine<F> {
     trapped: Cell<bool>,
 }
 
-impl<F: ReadIntoView + 'static> Imports<F> {
-    pub fn new() -> Imports<F> {
+impl<F: ReadIntoView + 'static> Default for Imports<F> {
+    fn default() -> Imports<F> {
         let host = Rc::new(Host {
             file: RefCell::new(None),
             memory: RefCell::new(None),
@@ -122,7 +122,9 @@ impl<F: ReadIntoView + 'static> Imports<F> {
         });
         Imports { host, read }
     }
+}
 
+impl<F: ReadIntoView + 'static> Imports<F> {
     /// `{env: {host_read}}`.
     pub fn object(&self) -> Result<Object, JsValue> {
         let env = Object::new();

@@ -104,7 +104,7 @@ async fn instantiate(id: LaneId, bytes: &[u8]) -> Result<BrowserEngine, LaneRefu
     let refused = |_: JsValue| LaneRefusal::Compile(id);
     let compiled = WebAssembly::compile(&Uint8Array::from(bytes));
     let module = JsFuture::from(compiled).await.map_err(refused)?;
-    let imports = Imports::new();
+    let imports = Imports::default();
     let object = imports.object().map_err(refused)?;
     let instance = WebAssembly::instantiate_module(module.unchecked_ref(), &object);
     let instance = JsFuture::from(instance).await.map_err(refused)?;
