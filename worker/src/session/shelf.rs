@@ -1,6 +1,6 @@
 //! What is stored, as the page sees it: one summary a model, complete or not.
 //!
-//! The directory is the truth; this is what was read from it at the start and what this session
+//! The directory is the truth; this is what was read from it at the start, and what the worker
 //! did to it since.
 
 use std::collections::BTreeMap;
