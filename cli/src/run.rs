@@ -45,19 +45,19 @@ pub fn run(args: &Run) -> Result<(), Failure> {
     let prompter = prompter
         .as_ref()
         .ok_or_else(|| refuse_prompt(prompt::PromptError::NoTokenizer))?;
-    let mut stream = prompter.stream();
+    let mut stream = prompt::TextStream::default();
     loop {
         let step = model.step().map_err(|error| refuse(&tensors, error))?;
         if step.has_token == 1 {
             first.get_or_insert_with(|| started.elapsed());
             new_tokens += 1;
-            show(&stream.push(step.token).map_err(refuse_prompt)?)?;
+            show(&stream.push(prompter, step.token).map_err(refuse_prompt)?)?;
         }
         if step.status == abi::STEP_DONE {
             break;
         }
     }
-    show(&stream.finish().map_err(refuse_prompt)?)?;
+    show(&stream.finish(prompter).map_err(refuse_prompt)?)?;
     show("\n")?;
     let prefill = first.unwrap_or_default();
     let decode = started.elapsed().saturating_sub(prefill);

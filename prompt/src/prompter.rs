@@ -3,9 +3,9 @@
 use format::Manifest;
 use tokenizers::Tokenizer;
 
+use crate::PromptError;
 use crate::control::{ControlTokens, Marks, Part};
 use crate::template::Template;
-use crate::{PromptError, TextStream};
 
 /// Text longer than this is refused: it fits no context, and token counts must fit 32 bits.
 pub const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -162,10 +162,6 @@ impl Prompter {
     /// U+FFFD.
     pub fn decode(&self, ids: &[u32]) -> Result<String, PromptError> {
         self.text_of(ids, false)
-    }
-
-    pub fn stream(&self) -> TextStream<'_> {
-        TextStream::new(self)
     }
 
     pub(crate) fn text_of(&self, ids: &[u32], skip_control: bool) -> Result<String, PromptError> {

@@ -9,9 +9,10 @@ use crate::{PromptError, Prompter};
 /// not an unfinished character: the model really produced bytes that are not UTF-8.
 const HELD_TOKENS_MAX: usize = 4;
 
-/// Turns a stream of token ids into whole UTF-8.
-pub struct TextStream<'a> {
-    prompter: &'a Prompter,
+/// Turns a stream of token ids into whole UTF-8. It belongs to one answer, and is given the same
+/// prompter each time, so that it can be kept beside it.
+#[derive(Debug, Default)]
+pub struct TextStream {
     /// Tokens whose text is not all given out, after those that give the decoder its context.
     ids: Vec<u32>,
     /// How many of `ids` are context.
@@ -20,20 +21,11 @@ pub struct TextStream<'a> {
     given: String,
 }
 
-impl<'a> TextStream<'a> {
-    pub(crate) fn new(prompter: &'a Prompter) -> TextStream<'a> {
-        TextStream {
-            prompter,
-            ids: Vec::new(),
-            context: 0,
-            given: String::new(),
-        }
-    }
-
+impl TextStream {
     /// The whole characters that this token completes; control tokens give nothing.
-    pub fn push(&mut self, id: u32) -> Result<String, PromptError> {
+    pub fn push(&mut self, prompter: &Prompter, id: u32) -> Result<String, PromptError> {
         self.ids.push(id);
-        let text = self.prompter.text_of(&self.ids, true)?;
+        let text = prompter.text_of(&self.ids, true)?;
         let held = self.ids.len() - self.context;
         if text.ends_with(char::REPLACEMENT_CHARACTER) && held < HELD_TOKENS_MAX {
             return Ok(String::new());
@@ -41,13 +33,13 @@ impl<'a> TextStream<'a> {
         let new = self.new_text(&text);
         self.ids.drain(..self.context);
         self.context = self.ids.len();
-        self.given = self.prompter.text_of(&self.ids, true)?;
+        self.given = prompter.text_of(&self.ids, true)?;
         Ok(new)
     }
 
     /// What is left at the end of the stream, with U+FFFD for an unfinished character.
-    pub fn finish(self) -> Result<String, PromptError> {
-        let text = self.prompter.text_of(&self.ids, true)?;
+    pub fn finish(self, prompter: &Prompter) -> Result<String, PromptError> {
+        let text = prompter.text_of(&self.ids, true)?;
         Ok(self.new_text(&text))
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use convert::{Converter, DriveError, Options};
 use format::{Header, TOKENIZER_TENSOR};
-use prompt::{ChatMessage, ControlText, Generation, Prompter};
+use prompt::{ChatMessage, ControlText, Generation, Prompter, TextStream};
 use serde_json::Value;
 
 const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -76,12 +76,12 @@ fn ids(value: &Value) -> Vec<u32> {
 
 /// What the stream gives for the ids, token by token.
 fn streamed(prompter: &Prompter, ids: &[u32]) -> String {
-    let mut stream = prompter.stream();
+    let mut stream = TextStream::default();
     let mut text = String::new();
     for id in ids {
-        text.push_str(&stream.push(*id).unwrap());
+        text.push_str(&stream.push(prompter, *id).unwrap());
     }
-    text + &stream.finish().unwrap()
+    text + &stream.finish(prompter).unwrap()
 }
 
 #[test]
@@ -157,8 +157,11 @@ fn characters_spread_over_tokens_come_whole() {
     let prompter = prompter();
     let text = "a🙂é漢字👩‍👩‍👧 ok";
     let ids = prompter.encode(text, ControlText::Ordinary).unwrap();
-    let mut stream = prompter.stream();
-    let parts: Vec<String> = ids.iter().map(|id| stream.push(*id).unwrap()).collect();
+    let mut stream = TextStream::default();
+    let parts: Vec<String> = ids
+        .iter()
+        .map(|id| stream.push(&prompter, *id).unwrap())
+        .collect();
     assert!(
         parts.iter().any(String::is_empty),
         "some token is an unfinished character"
@@ -167,14 +170,14 @@ fn characters_spread_over_tokens_come_whole() {
         parts.iter().all(|part| !part.contains('\u{FFFD}')),
         "{parts:?}"
     );
-    assert_eq!(parts.concat() + &stream.finish().unwrap(), text);
+    assert_eq!(parts.concat() + &stream.finish(&prompter).unwrap(), text);
 
     // A stream that ends in the middle of a character says so.
-    let mut stream = prompter.stream();
+    let mut stream = TextStream::default();
     let emoji = prompter.encode("🙂", ControlText::Ordinary).unwrap();
     assert!(emoji.len() > 1);
-    assert_eq!(stream.push(emoji[0]).unwrap(), "");
-    assert_eq!(stream.finish().unwrap(), "\u{FFFD}");
+    assert_eq!(stream.push(&prompter, emoji[0]).unwrap(), "");
+    assert_eq!(stream.finish(&prompter).unwrap(), "\u{FFFD}");
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn refuses_ids_and_texts_beyond_the_limits() {
     let prompter = prompter();
     assert_eq!(prompter.vocab(), 49152);
     assert!(prompter.decode(&[49152]).is_err());
-    assert!(prompter.stream().push(u32::MAX).is_err());
+    assert!(TextStream::default().push(&prompter, u32::MAX).is_err());
     let long = "a".repeat(prompt::TEXT_BYTES_MAX + 1);
     assert!(prompter.encode(&long, ControlText::Ordinary).is_err());
     let stranger = [ChatMessage {

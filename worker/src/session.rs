@@ -18,7 +18,6 @@ mod records;
 mod requests;
 mod scanning;
 mod shelf;
-mod tail;
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,6 @@
 //! A running request: steps, text, figures.
 
+use prompt::TextStream;
 use protocol::abi::{
     FINISH_CANCELLED, FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, STEP_DONE, STEP_TOKEN, Step,
 };
@@ -11,7 +12,6 @@ use crate::engine::Engine;
 use crate::session::lifecycle::State;
 use crate::session::loading::no_model;
 use crate::session::meter::Meter;
-use crate::session::tail::Tail;
 use crate::words;
 
 pub struct Running {
@@ -28,7 +28,7 @@ pub struct Running {
 }
 
 pub enum Kind {
-    Chat(Tail),
+    Chat(TextStream),
     /// The ids so far.
     Measure(Vec<u32>),
 }
@@ -149,10 +149,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let request = running.request;
         match &mut running.kind {
             Kind::Measure(ids) => ids.push(id),
-            Kind::Chat(tail) if !is_stop => {
+            Kind::Chat(stream) if !is_stop => {
                 let model = self.seat.model.as_ref().ok_or_else(no_model)?;
                 let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
-                let text = tail
+                let text = stream
                     .push(prompter, id)
                     .map_err(|error| words::prompt_error(&error))?;
                 self.tell_text(request, text);
@@ -197,10 +197,11 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             .seat
             .advance(state)
             .and_then(|()| match &mut running.kind {
-                Kind::Chat(tail) => {
+                Kind::Chat(stream) => {
                     let model = self.seat.model.as_ref().ok_or_else(no_model)?;
                     let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
-                    tail.finish(prompter)
+                    std::mem::take(stream)
+                        .finish(prompter)
                         .map(|text| self.tell_text(request, text))
                         .map_err(|error| words::prompt_error(&error))
                 }
