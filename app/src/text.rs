@@ -150,6 +150,9 @@ pub fn lane(lane: LaneId) -> &'static str {
     match lane {
         LaneId::ScalarWasm32 => "scalar, one number at a time; runs everywhere",
         LaneId::Simd128Wasm32 => "SIMD128, four numbers at a time",
+        LaneId::RelaxedWasm32 => "relaxed SIMD, sixteen small numbers at a time",
+        LaneId::Simd128ThreadsWasm32 => "SIMD128 on several threads",
+        LaneId::RelaxedThreadsWasm32 => "relaxed SIMD on several threads",
         LaneId::Native => "native",
         #[allow(unreachable_patterns, reason = "the table of lanes grows")]
         _ => "another build of the engine",

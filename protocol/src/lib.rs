@@ -17,7 +17,10 @@ mod result;
 mod wire;
 
 pub use catalogue::{CATALOGUE_SCHEMA, Catalogue, CatalogueEntry};
-pub use lanes::{LANES, Lane, LaneArtifact, LaneId, LaneManifest, MANIFEST_SCHEMA, Probe};
+pub use lanes::{
+    LANES, Lane, LaneArtifact, LaneId, LaneManifest, LaneMemory, MANIFEST_SCHEMA, Probe,
+    SHARED_LINK_ARGS, SHARED_PAGES, SHARED_PAGES_MAX,
+};
 pub use message::*;
 pub use result::{ErrorReport, Stage, TrResult};
 pub use wire::{WireError, decode, encode};

@@ -11,15 +11,9 @@ use protocol::TrResult;
 use protocol::abi::ABI_VERSION;
 
 use crate::RuntimeError;
+use crate::heap;
 use crate::lane::{HeaderAt, Lane};
 use crate::staging::Address;
-
-/// Bytes of a page of Wasm memory, and the most pages a 32-bit memory can have.
-const PAGE_BYTES: u64 = 65_536;
-const PAGES_MAX: u64 = 65_536;
-
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
@@ -38,7 +32,8 @@ struct Single {
     busy: Cell<bool>,
 }
 
-// SAFETY: a lane without atomics has one thread; `serve` keeps its calls from nesting.
+// SAFETY: a lane without atomics has one thread, and of a lane with atomics the host calls these
+// doors from its first thread only; `serve` keeps its calls from nesting.
 unsafe impl Sync for Single {}
 
 static SINGLE: Single = Single {
@@ -54,10 +49,7 @@ fn serve<T>(call: impl FnOnce(&mut Lane) -> T) -> Option<T> {
     // SAFETY: `busy` was false, so no other reference to the lane is alive, and there is one
     // thread. A panic ends the instance, so the flag need not be reset by a guard.
     let lane = unsafe { &mut *SINGLE.lane.get() };
-    let lane = lane.get_or_insert_with(|| {
-        let used = wasm32::memory_size::<0>() as u64;
-        Lane::new((PAGES_MAX - used.min(PAGES_MAX)) * PAGE_BYTES)
-    });
+    let lane = lane.get_or_insert_with(|| Lane::new(heap::room()));
     let result = call(lane);
     SINGLE.busy.set(false);
     Some(result)

@@ -3,8 +3,8 @@
 //! Reading order: `plan` (how much memory), `model` (a model's life), `weights` (tensors where
 //! they lie), `rope`, `kv` and `scratch` (what a forward pass needs), `forward` (the paper),
 //! `generate` (one request in bounded steps), `sampler`; below them `kernels`, `functions` and
-//! `team`; above them `self_test`, and `lane`, `handles`, `staging`, `abi` (the C functions of a
-//! compiled lane).
+//! `team`; above them `self_test`, and `lane`, `handles`, `staging`, `heap`, `abi` (the C functions
+//! of a compiled lane).
 #![no_std]
 
 extern crate alloc;
@@ -32,6 +32,8 @@ mod team;
 #[cfg(target_arch = "wasm32")]
 mod abi;
 mod handles;
+#[cfg(target_arch = "wasm32")]
+mod heap;
 mod lane;
 mod self_test;
 mod staging;

@@ -85,10 +85,18 @@ pub fn manifest(bytes: &[u8]) -> Result<LaneManifest, LaneRefusal> {
     Ok(manifest)
 }
 
+/// Whether this worker can start threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    Absent,
+    Possible,
+}
+
 /// The lanes to try, best first: all of the table, or only the forced one.
-pub fn order(forced: Option<&str>) -> Result<Vec<&'static Lane>, LaneRefusal> {
+pub fn order(forced: Option<&str>, threads: Threads) -> Result<Vec<&'static Lane>, LaneRefusal> {
     let Some(name) = forced else {
-        return Ok(LANES.iter().collect());
+        let possible = |lane: &&Lane| threads == Threads::Possible || !lane.has_threads();
+        return Ok(LANES.iter().filter(possible).collect());
     };
     match LANES.iter().find(|lane| lane.name == name) {
         Some(lane) => Ok(vec![lane]),

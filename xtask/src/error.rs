@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::inventory::Memory;
+
 pub type Result<T> = std::result::Result<T, XtaskError>;
 
 #[derive(Debug)]
@@ -57,6 +59,7 @@ pub enum LaneFault {
     },
     Imports {
         found: Vec<String>,
+        expected: Vec<&'static str>,
     },
     MissingExport {
         name: String,
@@ -76,7 +79,10 @@ pub enum LaneFault {
     FeatureUnlisted {
         feature: String,
     },
-    SharedMemory,
+    /// Not one memory of the row's kind.
+    Memory {
+        found: Vec<Memory>,
+    },
     /// The start of an absolute path of this machine is inside.
     LeaksPath {
         path: String,
@@ -131,9 +137,10 @@ impl fmt::Display for LaneFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LaneFault::Invalid { at, words } => write!(f, "invalid at byte {at}: {words}"),
-            LaneFault::Imports { found } => write!(
+            LaneFault::Imports { found, expected } => write!(
                 f,
-                "must import exactly env.host_read, imports [{}]",
+                "must import exactly [{}], imports [{}]",
+                expected.join(", "),
                 found.join(", ")
             ),
             LaneFault::MissingExport { name } => write!(f, "does not export {name}"),
@@ -148,7 +155,7 @@ impl fmt::Display for LaneFault {
                     "was compiled with {feature}, which its row does not name"
                 )
             }
-            LaneFault::SharedMemory => f.write_str("its memory is shared"),
+            LaneFault::Memory { found } => write!(f, "has not the memory of its row: {found:?}"),
             LaneFault::LeaksPath { path } => write!(f, "holds a path of this machine: {path}"),
         }
     }

