@@ -29,6 +29,8 @@ mod wide;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+mod relaxed;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
 
@@ -59,7 +61,10 @@ enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[cfg_attr(target_feature = "relaxed-simd", expect(dead_code))]
     Simd128(simd128::Simd128),
+    #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+    Relaxed(relaxed::Relaxed),
 }
 
 impl Kernels {
@@ -71,7 +76,13 @@ impl Kernels {
         if let Some(isa) = avx2::Avx2::detect() {
             return Kernels(Isa::Avx2(isa));
         }
-        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        return Kernels(Isa::Relaxed(relaxed::Relaxed::HERE));
+        #[cfg(all(
+            target_arch = "wasm32",
+            target_feature = "simd128",
+            not(target_feature = "relaxed-simd")
+        ))]
         return Kernels(Isa::Simd128(simd128::Simd128::HERE));
         #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
         Kernels::SCALAR
@@ -84,6 +95,8 @@ impl Kernels {
             Isa::Avx2(_) => "avx2",
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Isa::Simd128(_) => "simd128",
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Isa::Relaxed(_) => "relaxed",
         }
     }
 
@@ -117,6 +130,11 @@ impl Kernels {
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Isa::Simd128(isa) => {
                 counters::count_simd();
+                isa.matmul(w, x, &mut y);
+            }
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Isa::Relaxed(isa) => {
+                counters::count_relaxed();
                 isa.matmul(w, x, &mut y);
             }
         }
@@ -173,6 +191,8 @@ impl Kernels {
             Isa::Avx2(isa) => isa.attention(job, scores, out),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Isa::Simd128(isa) => isa.attention(job, scores, out),
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Isa::Relaxed(_) => simd128::Simd128::HERE.attention(job, scores, out),
         }
     }
 }

@@ -10,7 +10,7 @@ use core::arch::x86_64::*;
 use protocol::TrResult;
 
 use super::attention::{Attention, Sums, attention};
-use super::lanes::{Lanes, Places};
+use super::lanes::{Dot, Lanes, Places};
 use super::matrix::Matrix;
 use super::quantized::{Input, QuantizedBlock};
 use super::shared::Part;
@@ -30,7 +30,7 @@ impl Avx2 {
         #[target_feature(enable = "avx2,f16c")]
         fn enabled(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
             // SAFETY: the features are enabled here.
-            unsafe { wide::matmul::<Eight>(w, x, y) }
+            unsafe { wide::matmul::<Maddubs>(w, x, y) }
         }
         // SAFETY: an `Avx2` exists only where both features were detected.
         unsafe { enabled(w, x, y) }
@@ -203,15 +203,18 @@ impl Lanes for Eight {
         // SAFETY: the trait's contract.
         unsafe { Eight(_mm256_cvtepi32_ps(ints)) }
     }
+}
+
+struct Maddubs;
+
+impl Dot for Maddubs {
+    type L = Eight;
 
     /// `maddubs` multiplies unsigned by signed bytes and adds neighbours, saturating at 16 bits:
     /// `|w|` is at most 128 and the activation, with the sign of `w`, at most 127, so a pair is at
     /// most 32,512 and nothing saturates.
     #[inline(always)]
-    unsafe fn dot_bytes<const T: usize>(
-        from: Places,
-        x: [*const QuantizedBlock; T],
-    ) -> [__m256i; T] {
+    unsafe fn bytes<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [__m256i; T] {
         // SAFETY: the trait's contract; `4 * j + 4 <= 32` codes.
         unsafe {
             let ones = _mm256_set1_epi16(1);
@@ -231,10 +234,7 @@ impl Lanes for Eight {
 
     /// Eight pairs of products are summed in 16 bits: at most 8 * 2 * 15 * 127 = 30,480.
     #[inline(always)]
-    unsafe fn dot_nibbles<const T: usize>(
-        from: Places,
-        x: [*const QuantizedBlock; T],
-    ) -> [__m256i; T] {
+    unsafe fn nibbles<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [__m256i; T] {
         // SAFETY: the trait's contract; `16 + 4 * j + 4 <= 32` codes.
         unsafe {
             let low_bits = _mm256_set1_epi8(15);

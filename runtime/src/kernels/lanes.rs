@@ -57,17 +57,26 @@ pub(super) trait Lanes: Copy {
     unsafe fn subtract(ints: Self::Ints, x: i32) -> Self::Ints;
     /// Exact for magnitudes up to 2^24.
     unsafe fn floats(ints: Self::Ints) -> Self;
+}
+
+/// Integer sums of codes times activations: exact, so every way to make them is the same.
+///
+/// # Safety
+///
+/// As for [`Lanes`]; each of `x` is a block.
+pub(super) trait Dot {
+    type L: Lanes;
 
     /// Sums of signed codes times activations over one `q8_0` block (128 code bytes a group), for
     /// `T` tokens.
-    unsafe fn dot_bytes<const T: usize>(
+    unsafe fn bytes<const T: usize>(
         from: Places,
         x: [*const QuantizedBlock; T],
-    ) -> [Self::Ints; T];
+    ) -> [<Self::L as Lanes>::Ints; T];
     /// Sums of unsigned codes times activations over one `q4` block (64 code bytes a group), for
     /// `T` tokens.
-    unsafe fn dot_nibbles<const T: usize>(
+    unsafe fn nibbles<const T: usize>(
         from: Places,
         x: [*const QuantizedBlock; T],
-    ) -> [Self::Ints; T];
+    ) -> [<Self::L as Lanes>::Ints; T];
 }

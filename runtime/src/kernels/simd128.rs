@@ -6,7 +6,7 @@ use core::arch::wasm32::*;
 use protocol::TrResult;
 
 use super::attention::{Attention, Sums, attention};
-use super::lanes::{Lanes, Places};
+use super::lanes::{Dot, Lanes, Places};
 use super::matrix::Matrix;
 use super::quantized::{Input, QuantizedBlock};
 use super::shared::Part;
@@ -22,7 +22,7 @@ impl Simd128 {
 
     pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
         // SAFETY: the whole module may use the instructions.
-        unsafe { wide::matmul::<Four>(w, x, y) }
+        unsafe { wide::matmul::<Pairs>(w, x, y) }
     }
 
     pub fn attention(
@@ -48,7 +48,7 @@ impl Sums for Simd128 {
 }
 
 #[derive(Clone, Copy)]
-struct Four(v128);
+pub(super) struct Four(v128);
 
 impl Lanes for Four {
     const GROUPS: usize = 1;
@@ -160,12 +160,18 @@ impl Lanes for Four {
     unsafe fn floats(ints: v128) -> Four {
         Four(f32x4_convert_i32x4(ints))
     }
+}
+
+struct Pairs;
+
+impl Dot for Pairs {
+    type L = Four;
 
     /// In each 32-bit lane lie columns `a, b, c, d` of one row; as 16-bit numbers `a` and `c` are
     /// the low bytes, `b` and `d` the high ones, so one dot product of pairs keeps a row in its
     /// lane.
     #[inline(always)]
-    unsafe fn dot_bytes<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [v128; T] {
+    unsafe fn bytes<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [v128; T] {
         let mut sums = [i32x4_splat(0); T];
         for j in 0..8 {
             // SAFETY: the trait's contract: 128 code bytes, `j < 8`.
@@ -183,10 +189,7 @@ impl Lanes for Four {
     }
 
     #[inline(always)]
-    unsafe fn dot_nibbles<const T: usize>(
-        from: Places,
-        x: [*const QuantizedBlock; T],
-    ) -> [v128; T] {
+    unsafe fn nibbles<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [v128; T] {
         let mut sums = [i32x4_splat(0); T];
         let bits = u16x8_splat(15);
         for j in 0..4 {

@@ -19,28 +19,28 @@ pub(super) use attention::{scores, values};
 use blocks::{Int8, Q4, Q4Min, Q8, Strict};
 use floats::{Bf16, F16, F32, Floats};
 
-use super::lanes::{GROUPS_MAX, Lanes};
+use super::lanes::{Dot, GROUPS_MAX, Lanes};
 use super::matrix::Matrix;
 use super::quantized::Input;
 use super::shared::Part;
 
 /// # Safety
 ///
-/// The instructions of `L` exist.
+/// The instructions of `D` exist.
 #[inline(always)]
-pub unsafe fn matmul<L: Lanes>(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
+pub unsafe fn matmul<D: Dot>(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
     // SAFETY: the caller's contract.
     unsafe {
         match (w.layout(), x.codes()) {
-            (Layout::Q8_0R4, Some(codes)) => tiles::<L>(y, &Int8::<Q8>::new(w, codes)),
-            (Layout::Q4_0R4, Some(codes)) => tiles::<L>(y, &Int8::<Q4>::new(w, codes)),
-            (Layout::Q4_1R4, Some(codes)) => tiles::<L>(y, &Int8::<Q4Min>::new(w, codes)),
-            (Layout::Q8_0R4, None) => tiles::<L>(y, &Strict::<Q8>::new(w, x)),
-            (Layout::Q4_0R4, None) => tiles::<L>(y, &Strict::<Q4>::new(w, x)),
-            (Layout::Q4_1R4, None) => tiles::<L>(y, &Strict::<Q4Min>::new(w, x)),
-            (Layout::F32, _) => tiles::<L>(y, &Floats::<F32>::new(w, x)),
-            (Layout::F16, _) => tiles::<L>(y, &Floats::<F16>::new(w, x)),
-            (Layout::Bf16, _) => tiles::<L>(y, &Floats::<Bf16>::new(w, x)),
+            (Layout::Q8_0R4, Some(codes)) => tiles(y, &Int8::<Q8, D>::new(w, codes)),
+            (Layout::Q4_0R4, Some(codes)) => tiles(y, &Int8::<Q4, D>::new(w, codes)),
+            (Layout::Q4_1R4, Some(codes)) => tiles(y, &Int8::<Q4Min, D>::new(w, codes)),
+            (Layout::Q8_0R4, None) => tiles(y, &Strict::<Q8, D::L>::new(w, x)),
+            (Layout::Q4_0R4, None) => tiles(y, &Strict::<Q4, D::L>::new(w, x)),
+            (Layout::Q4_1R4, None) => tiles(y, &Strict::<Q4Min, D::L>::new(w, x)),
+            (Layout::F32, _) => tiles(y, &Floats::<F32, D::L>::new(w, x)),
+            (Layout::F16, _) => tiles(y, &Floats::<F16, D::L>::new(w, x)),
+            (Layout::Bf16, _) => tiles(y, &Floats::<Bf16, D::L>::new(w, x)),
             (Layout::Bytes, _) => unreachable!("Matrix::new refuses opaque bytes"),
         }
     }
@@ -48,25 +48,22 @@ pub unsafe fn matmul<L: Lanes>(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
 
 /// A kind of product, for the rows of a vector and `T` tokens.
 trait Product {
+    type L: Lanes;
+
     /// Sums of the rows from group `group` on. Groups beyond `last` are `last` again.
     ///
     /// # Safety
     ///
-    /// The instructions of `L` exist; `group <= last` is a group of the matrix, `first + T` at
+    /// The instructions exist; `group <= last` is a group of the matrix, `first + T` at
     /// most the input's tokens.
-    unsafe fn tile<L: Lanes, const T: usize>(
-        &self,
-        group: usize,
-        last: usize,
-        first: usize,
-    ) -> [L; T];
+    unsafe fn tile<const T: usize>(&self, group: usize, last: usize, first: usize) -> [Self::L; T];
 }
 
 /// # Safety
 ///
-/// The instructions of `L` exist.
+/// The instructions of the product exist.
 #[inline(always)]
-unsafe fn tiles<L: Lanes>(y: &mut Part<'_>, product: &impl Product) {
+unsafe fn tiles<P: Product>(y: &mut Part<'_>, product: &P) {
     let columns = y.columns();
     let last = columns.end.div_ceil(4) - 1;
     let mut group = columns.start / 4;
@@ -76,7 +73,7 @@ unsafe fn tiles<L: Lanes>(y: &mut Part<'_>, product: &impl Product) {
         while first + 4 <= y.tokens() {
             // SAFETY: `group` and `last` are groups of the part, `first + 4` tokens exist.
             unsafe {
-                let sums = product.tile::<L, 4>(group, last, first);
+                let sums = product.tile::<4>(group, last, first);
                 write(y, first, at, sums);
             }
             first += 4;
@@ -84,12 +81,12 @@ unsafe fn tiles<L: Lanes>(y: &mut Part<'_>, product: &impl Product) {
         while first < y.tokens() {
             // SAFETY: `group` and `last` are groups of the part, token `first` exists.
             unsafe {
-                let sums = product.tile::<L, 1>(group, last, first);
+                let sums = product.tile::<1>(group, last, first);
                 write(y, first, at, sums);
             }
             first += 1;
         }
-        group += L::GROUPS;
+        group += P::L::GROUPS;
     }
 }
 

@@ -5,9 +5,11 @@ use core::array::from_fn;
 use core::marker::PhantomData;
 
 use super::Product;
-use crate::kernels::lanes::{Lanes, Places};
+use crate::kernels::lanes::{Dot, Lanes, Places};
 use crate::kernels::matrix::{COLS, Matrix, Q4_0_BYTES, Q4_1_BYTES, Q8_0_BYTES};
 use crate::kernels::quantized::{Input, Quantized, QuantizedBlock};
+
+type Ints<D> = <<D as Dot>::L as Lanes>::Ints;
 
 /// A codec of blocks of four interleaved rows.
 pub trait Codec {
@@ -19,10 +21,10 @@ pub trait Codec {
     /// # Safety
     ///
     /// As for [`Lanes`]; a block at each place.
-    unsafe fn dot<L: Lanes, const T: usize>(
+    unsafe fn dot<D: Dot, const T: usize>(
         from: Places,
         x: [*const QuantizedBlock; T],
-    ) -> [L::Ints; T];
+    ) -> [Ints<D>; T];
 
     /// The codes of column `k` as integers.
     ///
@@ -60,12 +62,12 @@ impl Codec for Q8 {
     const HAS_MIN: bool = false;
 
     #[inline(always)]
-    unsafe fn dot<L: Lanes, const T: usize>(
+    unsafe fn dot<D: Dot, const T: usize>(
         from: Places,
         x: [*const QuantizedBlock; T],
-    ) -> [L::Ints; T] {
+    ) -> [Ints<D>; T] {
         // SAFETY: the caller's contract.
-        unsafe { L::dot_bytes(from, x) }
+        unsafe { D::bytes(from, x) }
     }
 
     #[inline(always)]
@@ -84,14 +86,14 @@ impl Codec for Q4 {
 
     /// The codes are stored with 8 added.
     #[inline(always)]
-    unsafe fn dot<L: Lanes, const T: usize>(
+    unsafe fn dot<D: Dot, const T: usize>(
         from: Places,
         x: [*const QuantizedBlock; T],
-    ) -> [L::Ints; T] {
+    ) -> [Ints<D>; T] {
         // SAFETY: the caller's contract.
         unsafe {
-            let sums = L::dot_nibbles(from, x);
-            from_fn(|t| L::subtract(sums[t], 8 * (*x[t]).sum))
+            let sums = D::nibbles(from, x);
+            from_fn(|t| D::L::subtract(sums[t], 8 * (*x[t]).sum))
         }
     }
 
@@ -110,12 +112,12 @@ impl Codec for Q4Min {
     const HAS_MIN: bool = true;
 
     #[inline(always)]
-    unsafe fn dot<L: Lanes, const T: usize>(
+    unsafe fn dot<D: Dot, const T: usize>(
         from: Places,
         x: [*const QuantizedBlock; T],
-    ) -> [L::Ints; T] {
+    ) -> [Ints<D>; T] {
         // SAFETY: the caller's contract.
-        unsafe { L::dot_nibbles(from, x) }
+        unsafe { D::nibbles(from, x) }
     }
 
     #[inline(always)]
@@ -151,45 +153,42 @@ fn places(w: &Matrix<'_>, group: usize, last: usize) -> Places {
 }
 
 /// `acc = acc + (isum as f32) * (s_w * s_x)`, then `acc = acc + min_w * (s_x * isum_x as f32)`.
-pub struct Int8<'a, C> {
+pub struct Int8<'a, C, D> {
     w: &'a Matrix<'a>,
     x: &'a Quantized,
-    codec: PhantomData<C>,
+    kind: PhantomData<(C, D)>,
 }
 
-impl<'a, C: Codec> Int8<'a, C> {
-    pub fn new(w: &'a Matrix<'a>, x: &'a Quantized) -> Int8<'a, C> {
+impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
+    pub fn new(w: &'a Matrix<'a>, x: &'a Quantized) -> Int8<'a, C, D> {
         assert!(x.cols() == w.cols() && w.group(0).len() == w.blocks() * C::BYTES);
         Int8 {
             w,
             x,
-            codec: PhantomData,
+            kind: PhantomData,
         }
     }
 }
 
-impl<C: Codec> Product for Int8<'_, C> {
+impl<C: Codec, D: Dot> Product for Int8<'_, C, D> {
+    type L = D::L;
+
     #[inline(always)]
-    unsafe fn tile<L: Lanes, const T: usize>(
-        &self,
-        group: usize,
-        last: usize,
-        first: usize,
-    ) -> [L; T] {
+    unsafe fn tile<const T: usize>(&self, group: usize, last: usize, first: usize) -> [D::L; T] {
         let mut w = places(self.w, group, last);
         let mut x: [*const QuantizedBlock; T] = from_fn(|t| self.x.row(first + t).as_ptr());
         // SAFETY: `new` has checked that a group is `blocks` blocks of `C::BYTES` and a token
         // `blocks` quantized blocks; the pointers advance by one block as many times.
         unsafe {
-            let mut acc = [L::splat(0.0); T];
+            let mut acc = [D::L::splat(0.0); T];
             for _ in 0..self.w.blocks() {
-                let sums = C::dot::<L, T>(w, x);
-                let (scales, mins) = C::scales_and_mins::<L>(w);
+                let sums = C::dot::<D, T>(w, x);
+                let (scales, mins) = C::scales_and_mins::<D::L>(w);
                 for t in 0..T {
-                    let scale = scales.mul(L::splat((*x[t]).scale));
-                    acc[t] = acc[t].add(L::floats(sums[t]).mul(scale));
+                    let scale = scales.mul(D::L::splat((*x[t]).scale));
+                    acc[t] = acc[t].add(D::L::floats(sums[t]).mul(scale));
                     if C::HAS_MIN {
-                        acc[t] = acc[t].add(mins.mul(L::splat((*x[t]).scaled_sum)));
+                        acc[t] = acc[t].add(mins.mul(D::L::splat((*x[t]).scaled_sum)));
                     }
                 }
                 w = forward(w, C::BYTES);
@@ -201,31 +200,28 @@ impl<C: Codec> Product for Int8<'_, C> {
 }
 
 /// `acc = acc + x[k] * (q[k] as f32 * scale)`, with a minimum `x[k] * (q[k] as f32 * scale + min)`.
-pub struct Strict<'a, C> {
+pub struct Strict<'a, C, L> {
     w: &'a Matrix<'a>,
     x: Input<'a>,
-    codec: PhantomData<C>,
+    kind: PhantomData<(C, L)>,
 }
 
-impl<'a, C: Codec> Strict<'a, C> {
-    pub fn new(w: &'a Matrix<'a>, x: Input<'a>) -> Strict<'a, C> {
+impl<'a, C: Codec, L: Lanes> Strict<'a, C, L> {
+    pub fn new(w: &'a Matrix<'a>, x: Input<'a>) -> Strict<'a, C, L> {
         assert!(x.cols() == w.cols() && w.group(0).len() == w.blocks() * C::BYTES);
         Strict {
             w,
             x,
-            codec: PhantomData,
+            kind: PhantomData,
         }
     }
 }
 
-impl<C: Codec> Product for Strict<'_, C> {
+impl<C: Codec, L: Lanes> Product for Strict<'_, C, L> {
+    type L = L;
+
     #[inline(always)]
-    unsafe fn tile<L: Lanes, const T: usize>(
-        &self,
-        group: usize,
-        last: usize,
-        first: usize,
-    ) -> [L; T] {
+    unsafe fn tile<const T: usize>(&self, group: usize, last: usize, first: usize) -> [L; T] {
         let mut w = places(self.w, group, last);
         let mut x: [*const f32; T] = from_fn(|t| self.x.row(first + t).as_ptr());
         // SAFETY: `new` has checked that a group is `blocks` blocks of `C::BYTES` and a token

@@ -56,19 +56,19 @@ impl Element for Bf16 {
 
 /// `acc = acc + x[k] * w[k]` over rows in source order: four columns of four rows are read and
 /// transposed, so that each lane has its row.
-pub struct Floats<'a, E> {
+pub struct Floats<'a, E, L> {
     w: &'a Matrix<'a>,
     x: Input<'a>,
-    element: PhantomData<E>,
+    kind: PhantomData<(E, L)>,
 }
 
-impl<'a, E: Element> Floats<'a, E> {
-    pub fn new(w: &'a Matrix<'a>, x: Input<'a>) -> Floats<'a, E> {
+impl<'a, E: Element, L: Lanes> Floats<'a, E, L> {
+    pub fn new(w: &'a Matrix<'a>, x: Input<'a>) -> Floats<'a, E, L> {
         assert!(x.cols() == w.cols() && w.float_row(0).len() == w.cols() * E::SIZE);
         Floats {
             w,
             x,
-            element: PhantomData,
+            kind: PhantomData,
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a, E: Element> Floats<'a, E> {
     ///
     /// The instructions of `L` exist; `k < cols`.
     #[inline(always)]
-    unsafe fn columns<L: Lanes>(&self, group: usize, k: usize) -> [L; 4] {
+    unsafe fn columns(&self, group: usize, k: usize) -> [L; 4] {
         let left = self.w.cols() - k;
         // Rows beyond the last are the last again; their sums are dropped.
         let row = |group: usize, r: usize| {
@@ -104,21 +104,18 @@ impl<'a, E: Element> Floats<'a, E> {
     }
 }
 
-impl<E: Element> Product for Floats<'_, E> {
+impl<E: Element, L: Lanes> Product for Floats<'_, E, L> {
+    type L = L;
+
     #[inline(always)]
-    unsafe fn tile<L: Lanes, const T: usize>(
-        &self,
-        group: usize,
-        _last: usize,
-        first: usize,
-    ) -> [L; T] {
+    unsafe fn tile<const T: usize>(&self, group: usize, _last: usize, first: usize) -> [L; T] {
         let cols = self.w.cols();
         // SAFETY: `k < cols`.
         unsafe {
             let mut acc = [L::splat(0.0); T];
             let mut k = 0;
             while k < cols {
-                let columns = self.columns::<L>(group, k);
+                let columns = self.columns(group, k);
                 for c in 0..(cols - k).min(4) {
                     for t in 0..T {
                         let x = self.x.row(first + t)[k + c];
