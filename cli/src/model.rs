@@ -111,6 +111,7 @@ impl Opened {
             digest: false,
             cold: false,
             argmax: false,
+            number: 0,
         }
     }
 

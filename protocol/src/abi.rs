@@ -136,8 +136,9 @@ shapes! {
         pub frequency_penalty: f32,
         /// Ids below this may be sampled: the tokenizer's size.
         pub vocab: u32,
-        pub reserved_a: u32,
-        pub reserved_b: u32,
+        /// A stop of this number ends the request, see `rt_team`; 0 cannot be stopped so.
+        pub number: u32,
+        pub reserved: u32,
     }
 
     pub struct Step [32] {

@@ -17,6 +17,13 @@ pub struct ImportId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId(pub u32);
 
+impl RequestId {
+    /// What a stop word in shared memory calls the request; never 0, which stops nothing.
+    pub fn stop_number(self) -> u32 {
+        self.0.checked_add(1).unwrap_or(1)
+    }
+}
+
 /// Page to worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {

@@ -13,7 +13,8 @@ use alloc::vec::Vec;
 
 use format::{Digest, Header};
 use protocol::abi::{
-    FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, STEP_DONE, STEP_MORE, STEP_TOKEN,
+    FINISH_CANCELLED, FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, STEP_DONE, STEP_MORE,
+    STEP_TOKEN,
 };
 use protocol::{Stage, TrResult};
 
@@ -60,6 +61,7 @@ struct Run {
     digest: bool,
     argmax: bool,
     mask: bool,
+    number: u32,
     work: Work,
 }
 
@@ -143,6 +145,7 @@ impl Generator {
             digest: request.digest,
             argmax: request.argmax,
             mask: request.sampling.malformed == Malformed::Mask,
+            number: request.number,
             work: self.next_tile(reused, prompt),
         });
         Ok(())
@@ -153,22 +156,33 @@ impl Generator {
         let Some(mut run) = self.run.take() else {
             return Err(RuntimeError::new(TrResult::IllegalState, Stage::Decode));
         };
-        let step = match run.work {
-            Work::Tile { tile, layer } => self.tile(graph, &mut run, tile, layer)?,
-            Work::Rank { tile, row } => self.rank(graph, &mut run, tile, row)?,
-            Work::First { row } => {
-                self.head(graph, row, Stage::Prefill)?;
-                self.choose(&mut run)?
-            }
-            Work::Decode => {
-                self.decode(graph)?;
-                self.choose(&mut run)?
-            }
+        graph.team.serve(run.number);
+        let step = match self.work(graph, &mut run) {
+            Err(error) if error.code() == TrResult::Cancelled => Step {
+                finish: FINISH_CANCELLED,
+                ..self.report(&run, STEP_DONE)
+            },
+            step => step?,
         };
         if step.status != STEP_DONE {
             self.run = Some(run);
         }
         Ok(step)
+    }
+
+    fn work(&mut self, graph: &Graph, run: &mut Run) -> Result<Step, RuntimeError> {
+        match run.work {
+            Work::Tile { tile, layer } => self.tile(graph, run, tile, layer),
+            Work::Rank { tile, row } => self.rank(graph, run, tile, row),
+            Work::First { row } => {
+                self.head(graph, row, Stage::Prefill)?;
+                self.choose(run)
+            }
+            Work::Decode => {
+                self.decode(graph)?;
+                self.choose(run)
+            }
+        }
     }
 
     /// Ends the request, if there is one. Committed positions stay.

@@ -267,7 +267,7 @@ impl Lane {
 
 fn native_request<'a>(request: &abi::Request, ids: &'a [u32]) -> Result<Request<'a>, RuntimeError> {
     let unknown = request.flags & !FLAGS;
-    if unknown != 0 || request.reserved_a != 0 || request.reserved_b != 0 {
+    if unknown != 0 || request.reserved != 0 {
         let error = RuntimeError::new(TrResult::InvalidArgument, Stage::Prefill);
         return Err(error.detail(DETAIL_CODE, u64::from(FLAGS), u64::from(request.flags)));
     }
@@ -295,5 +295,6 @@ fn native_request<'a>(request: &abi::Request, ids: &'a [u32]) -> Result<Request<
         digest: has(FLAG_DIGEST),
         cold: has(FLAG_COLD),
         argmax: false,
+        number: request.number,
     })
 }

@@ -47,5 +47,7 @@ pub use model::{Engine, Model};
 pub use plan::{KvFormat, Mode, Options, PREFILL_TILE_DEFAULT, PREFILL_TILE_MAX, Plan, plan};
 pub use request::Request;
 pub use self_test::self_test;
-pub use team::Team;
+#[cfg(feature = "threads")]
+pub use team::Stopper;
+pub use team::{Team, WORKERS_MAX};
 pub use weights::Source;

@@ -22,6 +22,8 @@ pub struct Request<'a> {
     pub cold: bool,
     /// Keep the most likely next token of every prompt position; implies `cold`.
     pub argmax: bool,
+    /// A stop of this number ends the request; 0 cannot be stopped that way.
+    pub number: u32,
 }
 
 impl Request<'_> {

@@ -348,6 +348,7 @@ fn model(
         digest: true,
         cold: true,
         argmax: false,
+        number: 0,
     })?;
     while model.step()?.status != STEP_DONE {}
     out.update(model.digest().0);

@@ -1,58 +1,118 @@
 //! Workers that share one operation.
+//!
+//! Reading order: `meeting` (how they come together), `bell` (how they sleep), `threads` (how they
+//! start natively; in a lane the host starts them, see `abi`).
 
+// Where there is one thread nobody is met.
+#[cfg_attr(
+    not(any(feature = "threads", target_feature = "atomics")),
+    allow(dead_code)
+)]
+mod bell;
+#[cfg_attr(
+    not(any(feature = "threads", target_feature = "atomics")),
+    allow(dead_code)
+)]
+mod meeting;
+#[cfg(feature = "threads")]
+mod threads;
+
+use alloc::sync::Arc;
 use core::ops::Range;
 
-#[cfg(feature = "threads")]
-use crate::RuntimeError;
+use protocol::TrResult;
+
+use meeting::Meeting;
+
+pub use meeting::WORKERS_MAX;
 
 /// A fixed number of workers that run the same closure at the same time, each with its own number.
+/// A clone is the same team.
+#[derive(Clone)]
 pub struct Team {
+    meeting: Arc<Meeting>,
+    /// Ended with the last clone.
     #[cfg(feature = "threads")]
-    pool: Option<rayon::ThreadPool>,
+    _threads: Option<Arc<threads::Threads>>,
+}
+
+/// Stops a team's work from any thread.
+#[cfg(feature = "threads")]
+#[derive(Clone)]
+pub struct Stopper(Arc<Meeting>);
+
+#[cfg(feature = "threads")]
+impl Stopper {
+    /// Stops the request with this number, if it is being computed now or later; 0 stops none.
+    pub fn stop(&self, request: u32) {
+        let word = self.0.stop();
+        word.store(request, core::sync::atomic::Ordering::Relaxed);
+    }
 }
 
 impl Team {
     /// One worker: the caller itself.
     pub fn solo() -> Team {
         Team {
+            meeting: Arc::new(Meeting::new(1)),
             #[cfg(feature = "threads")]
-            pool: None,
+            _threads: None,
         }
     }
 
-    /// A persistent pool of `workers` threads, at most 64. `InvalidArgument` for none or more,
-    /// `WorkerFailure` if the system gives no threads.
+    /// `workers` workers on threads that live as long as the team, at most [`WORKERS_MAX`].
+    /// `InvalidArgument` for none or more, `WorkerFailure` if the system gives no threads.
     #[cfg(feature = "threads")]
-    pub fn threads(workers: usize) -> Result<Team, RuntimeError> {
-        use protocol::{Stage, TrResult};
-        match workers {
-            0 | 65.. => return Err(RuntimeError::new(TrResult::InvalidArgument, Stage::Start)),
-            1 => return Ok(Team::solo()),
-            _ => {}
+    pub fn threads(workers: usize) -> Result<Team, crate::RuntimeError> {
+        use crate::RuntimeError;
+        use protocol::Stage;
+        if !(1..=WORKERS_MAX).contains(&workers) {
+            return Err(RuntimeError::new(TrResult::InvalidArgument, Stage::Start));
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build();
-        match pool {
-            Ok(pool) => Ok(Team { pool: Some(pool) }),
-            Err(_) => Err(RuntimeError::new(TrResult::WorkerFailure, Stage::Start)),
-        }
+        let meeting = Arc::new(Meeting::new(workers));
+        let threads = threads::Threads::start(&meeting, workers)
+            .ok_or(RuntimeError::new(TrResult::WorkerFailure, Stage::Start))?;
+        Ok(Team {
+            meeting,
+            _threads: Some(Arc::new(threads)),
+        })
     }
 
     pub fn workers(&self) -> usize {
-        #[cfg(feature = "threads")]
-        if let Some(pool) = &self.pool {
-            return pool.current_num_threads();
-        }
-        1
+        self.meeting.workers()
     }
 
-    /// Runs `work(0) .. work(workers - 1)` and returns when all have. If several fail, the failure
-    /// of the lowest worker is returned.
-    pub fn run<E: Send>(&self, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
-        #[cfg(feature = "threads")]
-        if let Some(pool) = &self.pool {
-            return pool.broadcast(|at| work(at.index())).into_iter().collect();
-        }
-        work(0)
+    /// Runs `work(0) .. work(workers - 1)`, the caller being worker 0, and returns when all have.
+    /// Allocates nothing.
+    ///
+    /// If several fail, the failure of the lowest worker is returned. `Cancelled` if the request
+    /// that is computed was stopped before; `WorkerFailure` if a worker panicked or never came,
+    /// and then for ever after.
+    pub fn run(&self, work: impl Fn(usize) -> Result<(), TrResult> + Sync) -> Result<(), TrResult> {
+        self.meeting.run(&work)
+    }
+
+    /// From now on the request with this number is computed: a stop of that number ends it.
+    /// 0 cannot be stopped.
+    pub fn serve(&self, request: u32) {
+        self.meeting.serve(request);
+    }
+
+    /// `Cancelled` if the request that is computed is to stop. One load: for between row tiles.
+    #[inline]
+    pub fn check(&self) -> Result<(), TrResult> {
+        self.meeting.check()
+    }
+
+    /// Shares of meetings that a worker has finished since the team was made.
+    pub fn shares(&self, worker: usize) -> u64 {
+        self.meeting.shares(worker)
+    }
+
+    /// What stops this team's work from another thread.
+    #[cfg(feature = "threads")]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.meeting))
     }
 }
 
@@ -65,45 +125,4 @@ pub fn split(count: usize, unit: usize, workers: usize, worker: usize) -> Range<
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_cover_the_whole_in_units() {
-        for (count, unit) in [(0, 4), (1, 4), (9, 4), (64, 4), (576, 64), (49152, 4)] {
-            for workers in 1..=9 {
-                let mut at = 0;
-                for worker in 0..workers {
-                    let share = split(count, unit, workers, worker);
-                    assert_eq!(share.start, at);
-                    assert!(share.is_empty() || share.start.is_multiple_of(unit));
-                    at = share.end;
-                }
-                assert_eq!(at, count);
-            }
-        }
-    }
-
-    #[test]
-    fn every_worker_runs_once_and_the_lowest_failure_is_told() {
-        use core::sync::atomic::{AtomicUsize, Ordering};
-        let teams = [
-            Team::solo(),
-            #[cfg(feature = "threads")]
-            Team::threads(3).expect("threads"),
-        ];
-        for team in teams {
-            let runs = AtomicUsize::new(0);
-            let told = team.run(|worker| {
-                runs.fetch_add(1 << (8 * worker), Ordering::Relaxed);
-                if worker + 1 >= team.workers().min(2) {
-                    Err(worker)
-                } else {
-                    Ok(())
-                }
-            });
-            assert_eq!(told, Err(team.workers().min(2) - 1));
-            assert_eq!(runs.into_inner(), 0x010101 >> (8 * (3 - team.workers())));
-        }
-    }
-}
+mod tests;

@@ -279,7 +279,7 @@ fn failures_say_where() {
     let result = host.begin(
         opened.handle,
         Request {
-            reserved_b: 1,
+            reserved: 1,
             ..request()
         },
     );

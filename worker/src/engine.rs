@@ -46,6 +46,8 @@ pub struct Request<'a> {
     pub sampling: Sampling,
     /// Sum of `protocol::abi::FLAG_...`.
     pub flags: u32,
+    /// What the stop word calls it.
+    pub number: u32,
 }
 
 impl Request<'_> {
@@ -67,8 +69,8 @@ impl Request<'_> {
             presence_penalty: sampling.presence_penalty,
             frequency_penalty: sampling.frequency_penalty,
             vocab: self.vocab,
-            reserved_a: 0,
-            reserved_b: 0,
+            number: self.number,
+            reserved: 0,
         }
     }
 }

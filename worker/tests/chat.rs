@@ -115,6 +115,7 @@ impl Direct {
             vocab: self.prompter.vocab(),
             sampling: greedy(max_new),
             flags,
+            number: 0,
         };
         self.engine.begin(&request).expect("a sound request");
         let mut ids = Vec::new();

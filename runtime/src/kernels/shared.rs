@@ -87,6 +87,18 @@ impl Part<'_> {
         self.tokens
     }
 
+    /// Splits off the first `count` columns, or what is left; `None` if nothing is.
+    pub fn take(&mut self, count: usize) -> Option<Part<'_>> {
+        let Range { start, end } = self.columns;
+        let middle = end.min(start.saturating_add(count));
+        self.columns.start = middle;
+        // `self` keeps the other columns, so the two never overlap.
+        (start < middle).then_some(Part {
+            columns: start..middle,
+            ..*self
+        })
+    }
+
     /// This part's columns of row `token`; index 0 is `columns().start`.
     #[inline(always)]
     pub fn row_mut(&mut self, token: usize) -> &mut [f32] {

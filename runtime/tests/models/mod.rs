@@ -83,6 +83,7 @@ pub fn greedy<'a>(model: &Model, ids: &'a [u32], max_new: u32) -> Request<'a> {
         digest: true,
         cold: false,
         argmax: false,
+        number: 0,
     }
 }
 

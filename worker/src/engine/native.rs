@@ -143,6 +143,7 @@ impl<D: Disk> Engine for NativeEngine<D> {
             digest: asked(FLAG_DIGEST),
             cold: asked(FLAG_COLD),
             argmax: false,
+            number: request.number,
         };
         Ok(self.model(Stage::Prefill)?.begin(request)?)
     }

@@ -85,6 +85,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 vocab,
                 sampling,
                 flags,
+                number: request.stop_number(),
             };
             self.call(|engine| engine.begin(&asked))
                 .map_err(|error| words::engine_error(&error, None))?;
