@@ -34,6 +34,7 @@ mod directory;
 mod json;
 mod schema;
 
+mod leaves;
 mod merkle;
 
 mod error;

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::leaves::leaf_hashes;
 use crate::{Digest, FormatError, LEAF_BYTES, LEAVES_PER_PIECE, ModelId, PIECE_BYTES, Root};
 
 /// Hash of each 1 MiB piece, in order; checked against a root when made from outside bytes.
@@ -42,8 +43,7 @@ pub fn leaf_hash(bytes: &[u8]) -> Digest {
 /// Root of one piece's subtree. For a file of at most one piece this is the file's root, so the
 /// tree is as small as the file; otherwise every piece has 64 leaves, missing ones zero.
 pub fn piece_hash(bytes: &[u8], file_len: u64) -> Digest {
-    let leaves: Vec<Digest> = bytes.chunks(LEAF_BYTES as usize).map(leaf_hash).collect();
-    piece_hash_of_leaves(&leaves, file_len)
+    piece_hash_of_leaves(&leaf_hashes(bytes), file_len)
 }
 
 /// As [`piece_hash`], from the hashes of the piece's leaves.

@@ -8,6 +8,7 @@
 //! Runs natively as tests, and inside a Wasm engine through `suite_exports`.
 
 mod attention;
+mod hashes;
 pub(super) mod operands;
 mod products;
 mod vectors;
@@ -107,6 +108,7 @@ pub const CASES: &[Case] = &[
         vectors::square_roots,
         0x59a1_713b_6fdd_7ab0,
     ),
+    case("hashes: leaves of a piece", hashes::leaves, 0),
     case(
         "vectors: f16 there and back",
         vectors::half,
