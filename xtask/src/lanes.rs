@@ -9,6 +9,7 @@ use protocol::{LANES, Lane, LaneArtifact, LaneManifest, MANIFEST_SCHEMA, SHARED_
 use sha2::{Digest, Sha256};
 
 use crate::error::{LaneFault, Result, XtaskError};
+use crate::exact;
 use crate::inventory::{self, Inventory};
 use crate::places::Places;
 use crate::stamp::{self, Fingerprint};
@@ -118,7 +119,7 @@ fn compile(
 
 fn judge(lane: &Lane, linked: &[u8], suite: bool) -> std::result::Result<Vec<u8>, LaneFault> {
     Inventory::of(linked)?.check_listed(lane)?;
-    let module = inventory::stripped(linked)?;
+    let module = exact::restored(&inventory::stripped(linked)?)?;
     inventory::validate(&module, lane)?;
     let seen = Inventory::of(&module)?;
     seen.check(lane, &inventory::doors(lane), suite)?;

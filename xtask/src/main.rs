@@ -7,6 +7,7 @@ mod bindings;
 mod command;
 mod dist;
 mod error;
+mod exact;
 mod inventory;
 mod lanes;
 mod lint;
