@@ -22,6 +22,8 @@ use candidates::Candidates;
 pub use generator::GeneratorState;
 use generator::Pcg32;
 
+use crate::kernels::greatest;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// 0 is greedy; finite, not negative.
@@ -62,6 +64,10 @@ pub struct Choice {
     /// Logits that were NaN or infinite.
     pub malformed: u32,
 }
+
+/// Ids that are looked at together: enough for several vectors, few enough that most runs hold no
+/// token that occurred; and as many as a word of `forbidden` has bits.
+const RUN: usize = u64::BITS as usize;
 
 pub struct Sampler {
     settings: Settings,
@@ -195,15 +201,19 @@ impl Sampler {
     /// Step 5: the greatest logit, the lowest id on ties.
     fn greedy(&self, logits: &[f32]) -> Option<u32> {
         let mut best: Option<(f32, usize)> = None;
-        for (id, logit) in logits[..self.settings.vocab as usize].iter().enumerate() {
-            if best.is_some_and(|(most, _)| self.counts[id] == 0 && *logit <= most) {
+        for (first, logits) in self.runs(logits) {
+            // Without penalties in this run, nobody beats what is not beaten by the greatest.
+            let beaten = |most: f32| !self.counted(first, logits) && greatest(logits) <= most;
+            if best.is_some_and(|(most, _)| beaten(most)) {
                 continue;
             }
-            let Some(logit) = self.adjusted(id, *logit) else {
-                continue;
-            };
-            if best.is_none_or(|(most, _)| logit > most) {
-                best = Some((logit, id));
+            for (at, logit) in logits.iter().enumerate() {
+                let Some(logit) = self.adjusted(first + at, *logit) else {
+                    continue;
+                };
+                if best.is_none_or(|(most, _)| logit > most) {
+                    best = Some((logit, first + at));
+                }
             }
         }
         best.map(|(_, id)| id as u32)
@@ -212,19 +222,52 @@ impl Sampler {
     /// Steps 6 and 7: the survivors of top-k, with logits divided by temperature.
     fn fill(&mut self, logits: &[f32]) {
         let Settings {
-            temperature,
-            top_k,
-            vocab,
-            ..
+            temperature, top_k, ..
         } = self.settings;
         let mut candidates = core::mem::take(&mut self.candidates);
         candidates.clear();
-        for (id, logit) in logits[..vocab as usize].iter().enumerate() {
-            if let Some(logit) = self.adjusted(id, *logit) {
-                candidates.offer(logit / temperature, id as u32, top_k as usize);
+        for (first, logits) in self.runs(logits) {
+            // A quotient grows with its logit, so the greatest stands for all.
+            let beaten = |worst: f32| {
+                !self.counted(first, logits) && greatest(logits) / temperature <= worst
+            };
+            if candidates.worst(top_k as usize).is_some_and(beaten) {
+                continue;
+            }
+            if top_k == 0 && self.is_plain(first, logits) {
+                candidates.take(logits, first as u32, temperature);
+                continue;
+            }
+            for (at, logit) in logits.iter().enumerate() {
+                if let Some(logit) = self.adjusted(first + at, *logit) {
+                    candidates.offer(logit / temperature, (first + at) as u32, top_k as usize);
+                }
             }
         }
         self.candidates = candidates;
+    }
+
+    /// The logits that may be sampled, in runs that are passed over as a whole if none can win,
+    /// each with its first id.
+    fn runs<'a>(&self, logits: &'a [f32]) -> impl Iterator<Item = (usize, &'a [f32])> + use<'a> {
+        let runs = logits[..self.settings.vocab as usize].chunks(RUN);
+        runs.enumerate().map(|(run, logits)| (run * RUN, logits))
+    }
+
+    /// Whether no token of this run has occurred, is forbidden, or has a logit to be masked.
+    #[inline]
+    fn is_plain(&self, first: usize, logits: &[f32]) -> bool {
+        // A run is a word of bits.
+        let allowed = self.forbidden[first / RUN] == 0;
+        let finite = |all, logit: &f32| all & logit.is_finite();
+        allowed && !self.counted(first, logits) && logits.iter().fold(true, finite)
+    }
+
+    /// Whether a token of this run has occurred.
+    #[inline]
+    fn counted(&self, first: usize, logits: &[f32]) -> bool {
+        let counts = &self.counts[first..][..logits.len()];
+        counts.iter().fold(0, |any, count| any | count) != 0
     }
 
     /// Steps 8 to 11, over at least one candidate.

@@ -1,14 +1,17 @@
 //! The tokens that may still be chosen, and their order.
 //!
-//! One array serves three times: as a bounded heap with the worst survivor of top-k on top, in
-//! token-id order for the softmax, and as a heap with the most probable token on top, from which
-//! tokens move to the end of the array in order, only as many as are asked for.
+//! Under top-k they are a bounded heap with the worst survivor on top. Without it they are the
+//! whole vocabulary, in token-id order, whose softmax is vector code; only the likely ones are then
+//! put into an order, and the others if a draw really reaches them.
+//!
+//! The order itself is a heap with the most probable token on top, from which tokens move to the
+//! end of their part of the array, only as many as are asked for.
 
 use alloc::vec::Vec;
 
 use protocol::TrResult;
 
-use crate::functions::exp_v1;
+use crate::kernels::{divide, exponentials};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Candidate {
@@ -27,36 +30,64 @@ impl Candidate {
 
 #[derive(Default)]
 pub(super) struct Candidates {
+    /// Survivors of top-k, later whatever has an order: likely ones, then the others.
     pub(super) all: Vec<Candidate>,
-    /// `all[..heap]` is a heap; what follows has been taken from it, the last first.
+    /// Where the others begin; the length if they are not there.
+    others: usize,
+    /// `all[start..heap]` is a heap, with `start` 0 or `others`; what follows has been taken from
+    /// it, the last first.
     heap: usize,
+    /// Without top-k everybody's value and id, in token-id order.
+    values: Vec<f32>,
+    ids: Vec<u32>,
 }
 
+/// Probabilities from here on are ordered first; together the rest is seldom above a hundredth.
+const LIKELY: f32 = 1.0 / 65_536.0;
+
 impl Candidates {
-    pub const BYTES_EACH: u64 = size_of::<Candidate>() as u64;
+    pub const BYTES_EACH: u64 =
+        (size_of::<Candidate>() + size_of::<f32>() + size_of::<u32>()) as u64;
 
     pub fn new(rows: usize) -> Result<Candidates, TrResult> {
-        let mut all = Vec::new();
-        all.try_reserve_exact(rows)
+        let mut new = Candidates::default();
+        let all = new.all.try_reserve_exact(rows);
+        let values = new.values.try_reserve_exact(rows);
+        let ids = new.ids.try_reserve_exact(rows);
+        all.and(values)
+            .and(ids)
             .map_err(|_| TrResult::OutOfMemory)?;
-        Ok(Candidates { all, heap: 0 })
+        Ok(new)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.all.is_empty() && self.values.is_empty()
     }
 
     pub fn clear(&mut self) {
         self.all.clear();
-        self.heap = 0;
+        self.values.clear();
+        self.ids.clear();
+        (self.others, self.heap) = (0, 0);
+    }
+
+    /// Takes a whole run of neighbouring ids that has no masked or counted one, without top-k.
+    pub fn take(&mut self, logits: &[f32], first: u32, temperature: f32) {
+        // Adding zero turns -0 into +0 and changes nothing else.
+        let values = logits.iter().map(|logit| (logit + 0.0) / temperature);
+        self.values.extend(values);
+        self.ids.extend(first..first + logits.len() as u32);
     }
 
     /// Keeps the best `limit` of all that are offered (all if 0). Ids come in ascending order.
     #[inline]
     pub fn offer(&mut self, value: f32, id: u32, limit: usize) {
         let new = Candidate { value, id };
-        if limit == 0 || self.all.len() < limit {
-            // Never beyond the memory taken at the start: each id is offered once.
+        // Never beyond the memory taken at the start: each id is offered once.
+        if limit == 0 {
+            self.values.push(value);
+            self.ids.push(id);
+        } else if self.all.len() < limit {
             self.all.push(new);
             if self.all.len() == limit {
                 make_heap(&mut self.all, |a, b| b.before(a));
@@ -67,54 +98,75 @@ impl Candidates {
         }
     }
 
-    /// Step 8. Logits become probabilities; the array is in token-id order.
+    /// The value that a later id must exceed to be kept, if `limit` are held.
+    #[inline]
+    pub fn worst(&self, limit: usize) -> Option<f32> {
+        (limit != 0 && self.all.len() == limit).then(|| self.all[0].value)
+    }
+
+    /// Step 8. Logits become probabilities.
     /// `NumericalFailure` if a logit or the sum is not finite.
     pub fn softmax(&mut self) -> Result<(), TrResult> {
-        if !self.all.is_sorted_by_key(|c| c.id) {
-            self.all.sort_unstable_by_key(|c| c.id);
+        self.all.sort_unstable_by_key(|c| c.id);
+        // Survivors of top-k are few: they take the same way.
+        for Candidate { value, id } in self.all.drain(..) {
+            self.values.push(value);
+            self.ids.push(id);
         }
-        let mut most = f32::NEG_INFINITY;
-        for candidate in &self.all {
-            most = if candidate.value > most {
-                candidate.value
-            } else {
-                most
-            };
-        }
-        for candidate in &mut self.all {
-            candidate.value = exp_v1(candidate.value - most);
-        }
-        let mut stripes = [0.0f32; 4];
-        for four in self.all.chunks(4) {
-            for (stripe, candidate) in stripes.iter_mut().zip(four) {
-                *stripe += candidate.value;
-            }
-        }
-        let z = (stripes[0] + stripes[1]) + (stripes[2] + stripes[3]);
-        if !z.is_finite() || z <= 0.0 {
-            return Err(TrResult::NumericalFailure);
-        }
-        for candidate in &mut self.all {
-            candidate.value /= z;
-        }
+        let z = exponentials(&mut self.values)?;
+        divide(&mut self.values, z);
         Ok(())
     }
 
     /// Step 9, lazily: from here on [`Candidates::at`] gives the order.
     pub fn order(&mut self) {
-        self.heap = self.all.len();
-        make_heap(&mut self.all, Candidate::before);
+        self.add(|value| value >= LIKELY);
+        self.others = self.all.len();
     }
 
-    /// The candidate at `rank` in the order.
+    /// Appends those whose value is wanted, as a heap.
+    fn add(&mut self, wanted: impl Fn(f32) -> bool) {
+        let start = self.all.len();
+        for (value, id) in self.values.iter().zip(&self.ids) {
+            if wanted(*value) {
+                self.all.push(Candidate {
+                    value: *value,
+                    id: *id,
+                });
+            }
+        }
+        self.heap = self.all.len();
+        make_heap(&mut self.all[start..], Candidate::before);
+    }
+
+    /// The candidate at `rank` in the order. Ranks are asked for in ascending order, or again.
     pub(super) fn at(&mut self, rank: usize) -> Option<Candidate> {
-        let place = self.all.len().checked_sub(rank + 1)?;
-        while self.heap > place {
-            self.heap -= 1;
-            self.all.swap(0, self.heap);
-            sink(&mut self.all[..self.heap], 0, Candidate::before);
+        if rank >= self.values.len() {
+            return None;
+        }
+        if rank >= self.all.len() {
+            // The likely ones were not enough: all of them are in order now, the others follow.
+            self.rank_until(0, 0);
+            self.add(|value| value < LIKELY);
+        }
+        let (start, place) = match rank < self.others {
+            true => (0, self.others - 1 - rank),
+            false => (self.others, self.all.len() - 1 - (rank - self.others)),
+        };
+        // The likely ones are in order once the others are there.
+        if start == self.others || self.all.len() == self.others {
+            self.rank_until(start, place);
         }
         Some(self.all[place])
+    }
+
+    /// Moves the best of the heap that begins at `start` behind it, until `place` holds one.
+    fn rank_until(&mut self, start: usize, place: usize) {
+        while self.heap > place {
+            self.heap -= 1;
+            self.all.swap(start, self.heap);
+            sink(&mut self.all[start..self.heap], 0, Candidate::before);
+        }
     }
 
     /// Step 10: length and mass of the shortest prefix that reaches `top_p`, cut before the first
