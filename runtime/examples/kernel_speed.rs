@@ -88,6 +88,7 @@ fn attention(kernels: Kernels, heads: usize, positions: usize) {
         .collect();
     let job = Attention {
         queries: &queries,
+        positions: 1,
         kv: KvHead {
             keys: Cells::F16(&cells),
             values: Cells::F16(&cells),
@@ -98,13 +99,13 @@ fn attention(kernels: Kernels, heads: usize, positions: usize) {
         scale: 0.125,
         softcap: 0.0,
     };
-    let mut scores = vec![0.0; Attention::scores_len(heads, 0..positions)];
+    let mut scratch = vec![0.0; Attention::scratch_len(heads, 0..positions, head_dim)];
     let mut out = vec![0.0; heads * head_dim];
     let (mut best, start) = (f64::INFINITY, Instant::now());
     while start.elapsed().as_secs_f64() < 0.25 {
         let lap = Instant::now();
         kernels
-            .attention(&job, &mut scores, &mut out)
+            .attention(&job, &mut scratch, &mut out)
             .expect("attention");
         best = best.min(lap.elapsed().as_secs_f64());
     }

@@ -81,9 +81,15 @@ pub fn rsqrt(x: f32) -> f32 {
     1.0 / sqrt(x)
 }
 
-/// Correctly rounded square root.
+/// Correctly rounded square root, by the instruction where safe code can name it.
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    {
+        use core::arch::wasm32::{f32x4_extract_lane, f32x4_splat, f32x4_sqrt};
+        f32x4_extract_lane::<0>(f32x4_sqrt(f32x4_splat(x)))
+    }
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
     libm::sqrtf(x)
 }
 

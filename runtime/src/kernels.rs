@@ -18,17 +18,21 @@ mod vectors;
 
 #[cfg(any(
     target_arch = "x86_64",
+    target_arch = "aarch64",
     all(target_arch = "wasm32", target_feature = "simd128")
 ))]
 mod lanes;
 #[cfg(any(
     target_arch = "x86_64",
+    target_arch = "aarch64",
     all(target_arch = "wasm32", target_feature = "simd128")
 ))]
 mod wide;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 mod relaxed;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -45,8 +49,9 @@ pub use attention::{Attention, Cells, KV_BLOCK, KvHead};
 pub use counters::{Calls, calls};
 pub use half::{f16_from_f32, f16_to_f32};
 pub use matrix::Matrix;
-pub use quantized::{Input, Quantized};
+pub use quantized::{Input, Quantized, QuantizedBlock};
 pub use shared::{Part, SharedRows};
+pub(crate) use vectors::{divide, exponentials, greatest};
 
 use format::RopePairing;
 use protocol::TrResult;
@@ -60,6 +65,8 @@ enum Isa {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon),
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     #[cfg_attr(target_feature = "relaxed-simd", expect(dead_code))]
     Simd128(simd128::Simd128),
@@ -76,6 +83,8 @@ impl Kernels {
         if let Some(isa) = avx2::Avx2::detect() {
             return Kernels(Isa::Avx2(isa));
         }
+        #[cfg(target_arch = "aarch64")]
+        return Kernels(Isa::Neon(neon::Neon::HERE));
         #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
         return Kernels(Isa::Relaxed(relaxed::Relaxed::HERE));
         #[cfg(all(
@@ -84,7 +93,7 @@ impl Kernels {
             not(target_feature = "relaxed-simd")
         ))]
         return Kernels(Isa::Simd128(simd128::Simd128::HERE));
-        #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+        #[allow(unreachable_code, reason = "where a build has one implementation")]
         Kernels::SCALAR
     }
 
@@ -93,6 +102,8 @@ impl Kernels {
             Isa::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(_) => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(_) => "neon",
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Isa::Simd128(_) => "simd128",
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
@@ -103,7 +114,13 @@ impl Kernels {
     /// Quantizes `x` `[tokens][cols]` by 32-blocks into `out`. `cols` is a multiple of 32; `out`
     /// has room.
     pub fn quantize(self, x: &[f32], cols: usize, out: &mut Quantized) {
-        vectors::quantize(x, cols, out);
+        assert!(x.len().is_multiple_of(cols));
+        self.quantize_blocks(x, out.reshape(x.len() / cols, cols));
+    }
+
+    /// Quantizes `x` into as many blocks as it has.
+    pub fn quantize_blocks(self, x: &[f32], blocks: &mut [QuantizedBlock]) {
+        self.with(|| vectors::quantize(x, blocks));
     }
 
     /// `y[t][r] = sum over k of w[r][k] * x[t][k]` for the rows `r` of `y`'s part.
@@ -124,6 +141,11 @@ impl Kernels {
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(isa) => {
+                counters::count_simd();
+                isa.matmul(w, x, &mut y);
+            }
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(isa) => {
                 counters::count_simd();
                 isa.matmul(w, x, &mut y);
             }
@@ -148,17 +170,17 @@ impl Kernels {
 
     /// `out = x * (1 / sqrt(mean(x^2) + eps)) * weight`, all of one length.
     pub fn rms_norm(self, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
-        vectors::rms_norm(x, weight, eps, out);
+        self.with(|| vectors::rms_norm(x, weight, eps, out));
     }
 
     /// `out = silu_v1(gate) * up`.
     pub fn silu_mul(self, gate: &[f32], up: &[f32], out: &mut [f32]) {
-        vectors::silu_mul(gate, up, out);
+        self.with(|| vectors::silu_mul(gate, up, out));
     }
 
     /// `y += x`.
     pub fn add_assign(self, y: &mut [f32], x: &[f32]) {
-        vectors::add_assign(y, x);
+        self.with(|| vectors::add_assign(y, x));
     }
 
     /// Rotates the leading `2 * cos.len()` elements of every head of one position.
@@ -171,28 +193,40 @@ impl Kernels {
         cos: &[f32],
         sin: &[f32],
     ) {
-        vectors::rope(x, head_dim, pairing, cos, sin);
+        self.with(|| vectors::rope(x, head_dim, pairing, cos, sin));
     }
 
-    /// Attention of one or more query heads of one position over one key/value head; `out` is
-    /// `[count][head_dim]`, `scores` scratch of at least [`Attention::scores_len`].
+    /// Attention of query heads of neighbouring positions over one key/value head; `out` is shaped
+    /// as the queries, `scratch` has at least [`Attention::scratch_len`] elements.
     ///
     /// `InvalidArgument` for a span without keys, `Bounds` if the cache or a buffer is too short,
     /// `NumericalFailure` if a score is NaN or the sum of exponentials is not finite and positive.
     pub fn attention(
         self,
         job: &Attention<'_>,
-        scores: &mut [f32],
+        scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), TrResult> {
         match self.0 {
-            Isa::Scalar => attention::attention(&attention::ScalarSums, job, scores, out),
+            Isa::Scalar => attention::attention(&attention::ScalarSums, job, scratch, out),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(isa) => isa.attention(job, scores, out),
+            Isa::Avx2(isa) => isa.attention(job, scratch, out),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(isa) => isa.attention(job, scratch, out),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-            Isa::Simd128(isa) => isa.attention(job, scores, out),
+            Isa::Simd128(isa) => isa.attention(job, scratch, out),
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-            Isa::Relaxed(_) => simd128::Simd128::HERE.attention(job, scores, out),
+            Isa::Relaxed(_) => simd128::Simd128::HERE.attention(job, scratch, out),
         }
+    }
+
+    /// Runs what is inlined into `work` on the widest vectors; elsewhere a build has one width.
+    #[inline(always)]
+    pub(crate) fn with<T>(self, work: impl FnOnce() -> T) -> T {
+        #[cfg(target_arch = "x86_64")]
+        if let Isa::Avx2(isa) = self.0 {
+            return isa.with(work);
+        }
+        work()
     }
 }

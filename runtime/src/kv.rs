@@ -125,8 +125,16 @@ impl Store {
                 }
             }
             Store::F16(cells) => {
-                for (cell, value) in cells[first..].iter_mut().step_by(step).zip(values) {
-                    *cell = f16_from_f32(*value);
+                let mut halves = [0; 32];
+                let mut cells = cells[first..].iter_mut().step_by(step);
+                for values in values.chunks(halves.len()) {
+                    for (half, value) in halves.iter_mut().zip(values) {
+                        *half = f16_from_f32(*value);
+                    }
+                    // The halves lead: a zip takes one more from whichever side leads.
+                    for (half, cell) in halves[..values.len()].iter().zip(cells.by_ref()) {
+                        *cell = *half;
+                    }
                 }
             }
         }

@@ -11,6 +11,10 @@ use crate::RuntimeError;
 use crate::error::take_memory;
 use crate::kernels::{Attention, Quantized};
 
+/// Query heads that share a conversion of the cache: their scores still fit a first-level cache
+/// for some hundred positions, and they make whole tiles of four.
+const QUERIES_TOGETHER: usize = 12;
+
 /// Lengths of all buffers, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
@@ -20,8 +24,8 @@ pub struct Lengths {
     keys: usize,
     ffn: usize,
     pairs: usize,
-    /// Attention scores of one worker.
-    scores: usize,
+    /// What attention takes for one worker.
+    attention: usize,
     workers: usize,
 }
 
@@ -47,10 +51,12 @@ pub struct Scratch {
     /// Rotary angles: dim / 2.
     pub cos: Vec<f32>,
     pub sin: Vec<f32>,
-    /// One row a worker: queries of one key/value head * positions.
-    pub scores: Vec<f32>,
-    /// Codes of whatever enters a quantized matrix product.
+    /// One row a worker: queries and output of the heads that go together, and what the kernel
+    /// needs for them.
+    pub attention: Vec<f32>,
+    /// Codes of what enters a quantized matrix product: of `normed` or `mixed`, and of `activated`.
     pub codes: Quantized,
+    pub wide_codes: Quantized,
 }
 
 impl Lengths {
@@ -59,6 +65,7 @@ impl Lengths {
     pub fn new(architecture: &Architecture, tile: u32, context: u32, workers: usize) -> Lengths {
         let head_dim = architecture.head_dim as usize;
         let group = (architecture.heads / architecture.kv_heads.max(1)) as usize;
+        let together = group * Lengths::positions_together(group).min(tile as usize);
         Lengths {
             tile: tile as usize,
             hidden: architecture.hidden as usize,
@@ -66,9 +73,15 @@ impl Lengths {
             keys: architecture.kv_heads as usize * head_dim,
             ffn: architecture.ffn as usize,
             pairs: architecture.rope.dim as usize / 2,
-            scores: Attention::scores_len(group, 0..context as usize),
+            attention: 2 * together * head_dim
+                + Attention::scratch_len(together, 0..context as usize, head_dim),
             workers,
         }
+    }
+
+    /// Neighbouring positions whose queries of one key/value head, `group` each, attend together.
+    pub fn positions_together(group: usize) -> usize {
+        (QUERIES_TOGETHER / group.max(1)).max(1)
     }
 
     /// Bytes that [`Scratch::new`] takes, or `None` if they do not fit 64 bits.
@@ -78,22 +91,24 @@ impl Lengths {
             + 2 * self.keys as u64
             + 3 * self.ffn as u64
             + 2 * self.pairs as u64;
-        let scores = (self.workers as u64).checked_mul(self.scores as u64)?;
-        let floats = (self.tile as u64).checked_mul(row)?.checked_add(scores)?;
+        let attention = (self.workers as u64).checked_mul(self.attention as u64)?;
+        let floats = (self.tile as u64)
+            .checked_mul(row)?
+            .checked_add(attention)?;
         floats
             .checked_mul(4)?
-            .checked_add(Quantized::bytes(self.tile, self.widest()))
-    }
-
-    /// Columns of the widest matrix product.
-    fn widest(&self) -> usize {
-        self.hidden.max(self.queries).max(self.ffn)
+            .checked_add(Quantized::bytes(self.tile, self.hidden.max(self.queries)))?
+            .checked_add(Quantized::bytes(self.tile, self.ffn))
     }
 }
 
 impl Scratch {
     pub fn new(lengths: &Lengths) -> Result<Scratch, RuntimeError> {
         let rows = |width: usize| take_memory::<f32>(lengths.tile * width, Stage::Allocate);
+        let codes = |width: usize| {
+            Quantized::new(lengths.tile, width)
+                .map_err(|code: TrResult| RuntimeError::new(code, Stage::Allocate))
+        };
         Ok(Scratch {
             x: rows(lengths.hidden)?,
             normed: rows(lengths.hidden)?,
@@ -107,9 +122,9 @@ impl Scratch {
             activated: rows(lengths.ffn)?,
             cos: rows(lengths.pairs)?,
             sin: rows(lengths.pairs)?,
-            scores: take_memory(lengths.workers * lengths.scores, Stage::Allocate)?,
-            codes: Quantized::new(lengths.tile, lengths.widest())
-                .map_err(|code: TrResult| RuntimeError::new(code, Stage::Allocate))?,
+            attention: take_memory(lengths.workers * lengths.attention, Stage::Allocate)?,
+            codes: codes(lengths.hidden.max(lengths.queries))?,
+            wide_codes: codes(lengths.ffn)?,
         })
     }
 }

@@ -268,6 +268,7 @@ fn attention(kernels: Kernels, out: &mut Sha256) -> Result<(), RuntimeError> {
         for end in [1, 31, 32, 33, 70] {
             let job = Attention {
                 queries: &queries,
+                positions: 1,
                 kv: KvHead {
                     keys,
                     values,
@@ -278,10 +279,10 @@ fn attention(kernels: Kernels, out: &mut Sha256) -> Result<(), RuntimeError> {
                 scale: 0.25,
                 softcap: 0.0,
             };
-            let mut scores = vec![0.0; Attention::scores_len(2, 0..end)];
+            let mut scratch = vec![0.0; Attention::scratch_len(2, 0..end, HEAD_DIM)];
             let mut y = [0.0; 2 * HEAD_DIM];
             kernels
-                .attention(&job, &mut scores, &mut y)
+                .attention(&job, &mut scratch, &mut y)
                 .map_err(at_start)?;
             hash_floats(out, &y);
         }

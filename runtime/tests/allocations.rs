@@ -14,7 +14,7 @@ use std::alloc::System;
 use models::{INT8, STRICT, greedy, load};
 use protocol::abi::STEP_DONE;
 use runtime::tiny::Recipe;
-use runtime::{Model, Options};
+use runtime::{Engine, Model, Options};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -33,8 +33,10 @@ fn steps_allocate_nothing_and_opening_takes_what_was_planned() {
 
 fn check(recipe: &Recipe, options: Options) {
     let (header, file) = recipe.file().unwrap();
+    // Workers are the program's, not the model's.
+    let engine = Engine::default();
     let before = Region::new(ALLOCATOR);
-    let mut model = Model::open(header, options, u64::MAX).unwrap();
+    let mut model = Model::open_with(header, options, u64::MAX, engine).unwrap();
     let change = before.change();
     let taken = change.bytes_allocated - change.bytes_deallocated;
     let planned = model.plan().total as usize;

@@ -5,7 +5,7 @@ use core::ops::Range;
 use protocol::TrResult;
 
 use super::half::f16_to_f32;
-use super::vectors::{exponentials, scale_scores};
+use super::vectors::{divide, exponentials, soft_cap};
 
 /// Positions in a block of the key/value cache.
 pub const KV_BLOCK: usize = 32;
@@ -50,13 +50,17 @@ pub struct KvHead<'a> {
     pub head_dim: usize,
 }
 
-/// One position's query heads that read the same key/value head.
+/// Query heads of neighbouring positions that read the same key/value head.
+///
+/// Several positions together read the cache once; what is computed for each of them is the same
+/// as for it alone.
 #[derive(Clone)]
 pub struct Attention<'a> {
-    /// `[count][head_dim]`, `count >= 1`.
+    /// `[positions][count][head_dim]`, `count >= 1`.
     pub queries: &'a [f32],
+    pub positions: usize,
     pub kv: KvHead<'a>,
-    /// Positions that the query sees.
+    /// Positions that the first position sees; each following one sees one more at the end.
     pub span: Range<usize>,
     pub scale: f32,
     /// `cap * tanh(score / cap)`; 0 is off.
@@ -64,102 +68,100 @@ pub struct Attention<'a> {
 }
 
 impl Attention<'_> {
-    /// Elements of `scores` that `count` query heads over `span` need at most.
-    pub fn scores_len(count: usize, span: Range<usize>) -> usize {
-        count * padded(&span)
+    /// Elements of scratch for `queries` heads over all positions together, the last of which
+    /// sees `span`.
+    pub fn scratch_len(queries: usize, span: Range<usize>, head_dim: usize) -> usize {
+        queries * padded(&span) + KV_BLOCK * head_dim + queries
     }
 
-    /// Query heads.
-    pub(super) fn count(&self) -> usize {
+    /// Query heads of all positions.
+    pub(super) fn queries(&self) -> usize {
         self.queries.len() / self.kv.head_dim
     }
 
-    /// Blocks that the span touches.
+    /// What the last position sees, and so somebody.
+    pub(super) fn seen(&self) -> Range<usize> {
+        self.span.start..self.span.end + (self.positions - 1)
+    }
+
+    /// Query head `query`'s position sees up to here.
+    pub(super) fn end(&self, query: usize) -> usize {
+        self.span.end + query / (self.queries() / self.positions)
+    }
+
+    /// Blocks that anybody sees.
     pub(super) fn blocks(&self) -> Range<usize> {
-        self.span.start / KV_BLOCK..self.span.end.div_ceil(KV_BLOCK)
+        self.span.start / KV_BLOCK..self.seen().end.div_ceil(KV_BLOCK)
     }
 }
 
 /// How an instruction set takes the two sums; everything else is the same for all.
+///
+/// `block` is scratch for one block of keys or values, `[32 * head_dim]`.
 pub(super) trait Sums {
-    /// `scores[p - start of the first block] = sum over d of q[d] * k[p][d]` for whole blocks;
-    /// `scores` is `[count][padded]`.
-    fn scores(&self, job: &Attention<'_>, scores: &mut [f32]);
+    /// `scores[p - start of the first block] = (sum over d of q[d] * k[p][d]) * scale` for whole
+    /// blocks; `scores` is `[queries][padded]`.
+    fn scores(&self, job: &Attention<'_>, scores: &mut [f32], block: &mut [f32]);
 
-    /// `out[d] = sum over p of e[p] * v[p][d]` for the span; `e` is `[count][padded]`.
-    fn values(&self, job: &Attention<'_>, e: &[f32], out: &mut [f32]);
+    /// `out[d] = sum over p of e[p] * v[p][d]` for what each query sees; `e` is
+    /// `[queries][padded]`.
+    fn values(&self, job: &Attention<'_>, e: &[f32], block: &mut [f32], out: &mut [f32]);
+
+    /// Runs what is inlined into `work` on the instruction set.
+    #[inline(always)]
+    fn with<T>(&self, work: impl FnOnce() -> T) -> T {
+        work()
+    }
 }
 
-/// The whole of attention; `out` is `[count][head_dim]`.
+/// The whole of attention; `out` is shaped as the queries.
 ///
 /// `InvalidArgument` for a span without keys, `Bounds` if the cache or a buffer is too short,
 /// `NumericalFailure` if a score is NaN or the sum of exponentials is not finite and positive.
 pub(super) fn attention(
     sums: &impl Sums,
     job: &Attention<'_>,
-    scores: &mut [f32],
+    scratch: &mut [f32],
     out: &mut [f32],
 ) -> Result<(), TrResult> {
     let head_dim = job.kv.head_dim;
-    if job.span.is_empty() || job.queries.is_empty() || head_dim == 0 {
+    let empty = job.span.is_empty() || job.queries.is_empty();
+    if empty || head_dim == 0 || job.positions == 0 {
         return Err(TrResult::InvalidArgument);
     }
-    let width = padded(&job.span);
     let cells = (job.blocks().end - 1)
         .checked_mul(job.kv.stride)
         .and_then(|before| before.checked_add(KV_BLOCK * head_dim))
         .ok_or(TrResult::IntegerOverflow)?;
-    let scores_len = job.count() * width;
-    if job.queries.len() != job.count() * head_dim
+    let queries = job.queries();
+    if job.queries.len() != queries * head_dim
+        || !queries.is_multiple_of(job.positions)
         || out.len() != job.queries.len()
-        || scores.len() < scores_len
+        || scratch.len() < Attention::scratch_len(queries, job.seen(), head_dim)
         || job.kv.keys.len().min(job.kv.values.len()) < cells
     {
         return Err(TrResult::Bounds);
     }
-    let heads = HEADS_TOGETHER * head_dim;
-    let scores = scores[..scores_len].chunks_mut(HEADS_TOGETHER * width);
-    for ((queries, scores), out) in job
-        .queries
-        .chunks(heads)
-        .zip(scores)
-        .zip(out.chunks_mut(heads))
-    {
-        together(
-            sums,
-            &Attention {
-                queries,
-                ..job.clone()
-            },
-            scores,
-            out,
-        )?;
-    }
-    Ok(())
-}
+    let width = padded(&job.seen());
+    let (scores, scratch) = scratch.split_at_mut(queries * width);
+    let (block, scratch) = scratch.split_at_mut(KV_BLOCK * head_dim);
+    let totals = &mut scratch[..queries];
 
-/// Query heads whose values are summed in one pass over the cache.
-const HEADS_TOGETHER: usize = 16;
-
-fn together(
-    sums: &impl Sums,
-    job: &Attention<'_>,
-    scores: &mut [f32],
-    out: &mut [f32],
-) -> Result<(), TrResult> {
-    sums.scores(job, scores);
+    sums.scores(job, scores, block);
     let skipped = job.span.start % KV_BLOCK;
-    let mut totals = [1.0; HEADS_TOGETHER];
-    for (scores, z) in scores.chunks_exact_mut(padded(&job.span)).zip(&mut totals) {
-        let scores = &mut scores[skipped..][..job.span.len()];
-        scale_scores(scores, job.scale, job.softcap);
-        *z = exponentials(scores)?;
+    let rows = scores.chunks_exact_mut(width).zip(totals.iter_mut());
+    for (query, (scores, z)) in rows.enumerate() {
+        let scores = &mut scores[skipped..][..job.end(query) - job.span.start];
+        *z = sums.with(|| {
+            if job.softcap != 0.0 {
+                soft_cap(scores, job.softcap);
+            }
+            exponentials(scores)
+        })?;
     }
-    sums.values(job, scores, out);
-    for (out, z) in out.chunks_exact_mut(job.kv.head_dim).zip(totals) {
-        for out in out {
-            *out /= z;
-        }
+    sums.values(job, scores, block, out);
+    for (out, z) in out.chunks_exact_mut(head_dim).zip(totals) {
+        sums.with(|| divide(out, *z));
     }
     Ok(())
 }
@@ -173,14 +175,14 @@ pub(super) fn padded(span: &Range<usize>) -> usize {
 pub(super) struct ScalarSums;
 
 impl Sums for ScalarSums {
-    fn scores(&self, job: &Attention<'_>, scores: &mut [f32]) {
+    fn scores(&self, job: &Attention<'_>, scores: &mut [f32], _block: &mut [f32]) {
         let KvHead {
             keys,
             stride,
             head_dim,
             ..
         } = job.kv;
-        let width = padded(&job.span);
+        let width = padded(&job.seen());
         for (q, scores) in job
             .queries
             .chunks_exact(head_dim)
@@ -194,23 +196,24 @@ impl Sums for ScalarSums {
                         *acc += q * keys.get(row + slot);
                     }
                 }
-                *scores = acc;
+                *scores = acc.map(|sum| sum * job.scale);
             }
         }
     }
 
-    fn values(&self, job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+    fn values(&self, job: &Attention<'_>, e: &[f32], _block: &mut [f32], out: &mut [f32]) {
         let KvHead {
             values,
             stride,
             head_dim,
             ..
         } = job.kv;
-        let width = padded(&job.span);
+        let width = padded(&job.seen());
         let first = job.blocks().start * KV_BLOCK;
-        for (e, out) in e.chunks_exact(width).zip(out.chunks_exact_mut(head_dim)) {
+        let rows = e.chunks_exact(width).zip(out.chunks_exact_mut(head_dim));
+        for (query, (e, out)) in rows.enumerate() {
             out.fill(0.0);
-            for p in job.span.clone() {
+            for p in job.span.start..job.end(query) {
                 let row = p / KV_BLOCK * stride + p % KV_BLOCK * head_dim;
                 let e = e[p - first];
                 for (d, out) in out.iter_mut().enumerate() {

@@ -26,6 +26,17 @@ impl Avx2 {
         has.then_some(Avx2(()))
     }
 
+    /// Runs what is inlined into `work` as AVX2 code.
+    #[inline(always)]
+    pub fn with<T>(self, work: impl FnOnce() -> T) -> T {
+        #[target_feature(enable = "avx2,f16c")]
+        fn enabled<T>(work: impl FnOnce() -> T) -> T {
+            work()
+        }
+        // SAFETY: an `Avx2` exists only where both features were detected.
+        unsafe { enabled(work) }
+    }
+
     pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
         #[target_feature(enable = "avx2,f16c")]
         fn enabled(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
@@ -39,32 +50,36 @@ impl Avx2 {
     pub fn attention(
         self,
         job: &Attention<'_>,
-        scores: &mut [f32],
+        scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), TrResult> {
-        attention(&self, job, scores, out)
+        attention(&self, job, scratch, out)
     }
 }
 
 impl Sums for Avx2 {
-    fn scores(&self, job: &Attention<'_>, scores: &mut [f32]) {
+    fn scores(&self, job: &Attention<'_>, scores: &mut [f32], block: &mut [f32]) {
         #[target_feature(enable = "avx2,f16c")]
-        fn enabled(job: &Attention<'_>, scores: &mut [f32]) {
+        fn enabled(job: &Attention<'_>, scores: &mut [f32], block: &mut [f32]) {
             // SAFETY: the features are enabled here.
-            unsafe { wide::scores::<Eight>(job, scores) }
+            unsafe { wide::scores::<Eight>(job, scores, block) }
         }
         // SAFETY: an `Avx2` exists only where both features were detected.
-        unsafe { enabled(job, scores) }
+        unsafe { enabled(job, scores, block) }
     }
 
-    fn values(&self, job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+    fn values(&self, job: &Attention<'_>, e: &[f32], block: &mut [f32], out: &mut [f32]) {
         #[target_feature(enable = "avx2,f16c")]
-        fn enabled(job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+        fn enabled(job: &Attention<'_>, e: &[f32], block: &mut [f32], out: &mut [f32]) {
             // SAFETY: the features are enabled here.
-            unsafe { wide::values::<Eight>(job, e, out) }
+            unsafe { wide::values::<Eight>(job, e, block, out) }
         }
         // SAFETY: an `Avx2` exists only where both features were detected.
-        unsafe { enabled(job, e, out) }
+        unsafe { enabled(job, e, block, out) }
+    }
+
+    fn with<T>(&self, work: impl FnOnce() -> T) -> T {
+        Avx2::with(*self, work)
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn count_scalar() {
 
 #[cfg(any(
     target_arch = "x86_64",
+    target_arch = "aarch64",
     all(target_arch = "wasm32", target_feature = "simd128")
 ))]
 pub(super) fn count_simd() {

@@ -304,6 +304,7 @@ fn attention_case(kernels: Kernels, case: &Value) {
             let at = (head * q_len + i) * head_dim;
             let job = Attention {
                 queries: &q[at..at + head_dim],
+                positions: 1,
                 kv: KvHead {
                     keys: Cells::F32(&keys),
                     values: Cells::F32(&values),
@@ -315,8 +316,9 @@ fn attention_case(kernels: Kernels, case: &Value) {
                 softcap: case["logit_softcap"].as_f64().unwrap_or(0.0) as f32,
             };
             let mut out = vec![0.0; head_dim];
+            let mut scratch = vec![0.0; Attention::scratch_len(1, 0..KV_BLOCK, head_dim)];
             kernels
-                .attention(&job, &mut [0.0; KV_BLOCK], &mut out)
+                .attention(&job, &mut scratch, &mut out)
                 .expect("attention");
             for (got, want) in out.iter().zip(&want[at..]) {
                 let off = (got - want).abs();

@@ -21,23 +21,36 @@ pub fn f16_to_f32(bits: u16) -> f32 {
 }
 
 /// Round to nearest, ties to even; too large gives infinity; NaN stays NaN.
+///
+/// All ways are computed and one is taken, so that a loop becomes vector code.
 #[inline(always)]
 pub fn f16_from_f32(x: f32) -> u16 {
     let bits = x.to_bits();
-    let sign = (bits >> 16) as u16 & 0x8000;
+    let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
+    // Below 2^-14 the last place of f16 is 2^-24, which is the last place of floats in 0.5..1:
+    // adding 0.5 rounds there.
+    let small = (f32::from_bits(magnitude) + 0.5)
+        .to_bits()
+        .wrapping_sub(0x3f00_0000);
+    // Rebias, then half a unit less one, plus the last kept bit: ties go to even.
+    let last = (magnitude >> 13) & 1;
+    let normal = magnitude.wrapping_sub(0x3800_0000 - 0x0fff - last) >> 13;
+    let finite = if magnitude < 0x3880_0000 {
+        small
+    } else {
+        normal
+    };
+    // From halfway between the greatest f16 and 2^16 on.
+    let rounded = if magnitude >= 0x477f_f000 {
+        0x7c00
+    } else {
+        finite
+    };
     let rounded = if magnitude > 0x7f80_0000 {
         0x7e00
-    } else if magnitude >= 0x477f_f000 {
-        // From halfway between the greatest f16 and 2^16 on.
-        0x7c00
-    } else if magnitude < 0x3880_0000 {
-        // Below 2^-14 the last place of f16 is 2^-24, which is the last place of floats in
-        // 0.5..1: adding 0.5 rounds there.
-        (f32::from_bits(magnitude) + 0.5).to_bits() - 0x3f00_0000
     } else {
-        // Rebias, then half a unit less one, plus the last kept bit: ties go to even.
-        (magnitude - 0x3800_0000 + 0x0fff + ((magnitude >> 13) & 1)) >> 13
+        rounded
     };
-    sign | rounded as u16
+    (sign | rounded) as u16
 }

@@ -61,6 +61,7 @@ impl<'a> Matrix<'a> {
     /// Blocks of 32 columns in a row.
     #[cfg(any(
         target_arch = "x86_64",
+        target_arch = "aarch64",
         all(target_arch = "wasm32", target_feature = "simd128")
     ))]
     pub(super) fn blocks(&self) -> usize {

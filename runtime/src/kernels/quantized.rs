@@ -112,7 +112,7 @@ impl Quantized {
     }
 
     /// All blocks of a new shape, to be filled. Panics if there is no room.
-    pub(super) fn reshape(&mut self, tokens: usize, cols: usize) -> &mut [QuantizedBlock] {
+    pub(crate) fn reshape(&mut self, tokens: usize, cols: usize) -> &mut [QuantizedBlock] {
         assert!(cols > 0 && cols.is_multiple_of(COLS));
         (self.tokens, self.blocks) = (tokens, cols / COLS);
         &mut self.store[..tokens * self.blocks]

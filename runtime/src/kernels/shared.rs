@@ -7,32 +7,32 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::team::split;
 
-/// `[tokens][width]` floats, cut into parts of whole columns; each part can be taken once.
+/// `[tokens][width]` elements, cut into parts of whole columns; each part can be taken once.
 ///
 /// ```text
 /// let y = SharedRows::new(&mut out, rows, 4, team.workers());
 /// team.run(|worker| { kernels.matmul(&w, x, y.part(worker)); Ok(()) })
 /// ```
-pub struct SharedRows<'a> {
-    start: *mut f32,
+pub struct SharedRows<'a, T = f32> {
+    start: *mut T,
     tokens: usize,
     width: usize,
     unit: usize,
     parts: usize,
     /// One bit for each part that was taken.
     taken: AtomicU64,
-    owner: PhantomData<&'a mut [f32]>,
+    owner: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the only access to the floats is through `Part`s, which never overlap: columns of
+// SAFETY: the only access to the elements is through `Part`s, which never overlap: columns of
 // different parts are disjoint by `split`, and no part is given out twice.
-unsafe impl Sync for SharedRows<'_> {}
+unsafe impl<T: Send> Sync for SharedRows<'_, T> {}
 
-impl<'a> SharedRows<'a> {
+impl<'a, T> SharedRows<'a, T> {
     /// Parts begin at multiples of `unit` columns (4 for a matrix product, `head_dim` for heads)
     /// and are those of `team::split(width, unit, parts, worker)`. At most 64 parts; `y` holds
     /// whole rows of `width` columns.
-    pub fn new(y: &'a mut [f32], width: usize, unit: usize, parts: usize) -> SharedRows<'a> {
+    pub fn new(y: &'a mut [T], width: usize, unit: usize, parts: usize) -> SharedRows<'a, T> {
         assert!(width > 0 && unit > 0 && y.len().is_multiple_of(width));
         assert!((1..=64).contains(&parts));
         SharedRows {
@@ -47,7 +47,7 @@ impl<'a> SharedRows<'a> {
     }
 
     /// The part of `worker`. Panics if it was taken before or there is no such part.
-    pub fn part(&self, worker: usize) -> Part<'_> {
+    pub fn part(&self, worker: usize) -> Part<'_, T> {
         assert!(worker < self.parts);
         let bit = 1 << worker;
         assert!(
@@ -65,18 +65,29 @@ impl<'a> SharedRows<'a> {
 }
 
 /// Some columns of all rows of the output: one worker's own.
-pub struct Part<'a> {
-    start: *mut f32,
+pub struct Part<'a, T = f32> {
+    start: *mut T,
     tokens: usize,
     width: usize,
     columns: Range<usize>,
-    owner: PhantomData<&'a mut [f32]>,
+    owner: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a part owns its floats exclusively, like the `&mut [f32]` that it came from.
-unsafe impl Send for Part<'_> {}
+// SAFETY: a part owns its elements exclusively, like the `&mut [T]` that it came from.
+unsafe impl<T: Send> Send for Part<'_, T> {}
 
-impl Part<'_> {
+impl<T> Part<'_, T> {
+    /// The same part for a while.
+    pub fn lend(&mut self) -> Part<'_, T> {
+        Part {
+            start: self.start,
+            tokens: self.tokens,
+            width: self.width,
+            columns: self.columns.clone(),
+            owner: PhantomData,
+        }
+    }
+
     /// The columns of the whole that are this part's.
     pub fn columns(&self) -> Range<usize> {
         self.columns.clone()
@@ -88,7 +99,7 @@ impl Part<'_> {
     }
 
     /// Splits off the first `count` columns, or what is left; `None` if nothing is.
-    pub fn take(&mut self, count: usize) -> Option<Part<'_>> {
+    pub fn take(&mut self, count: usize) -> Option<Part<'_, T>> {
         let Range { start, end } = self.columns;
         let middle = end.min(start.saturating_add(count));
         self.columns.start = middle;
@@ -101,9 +112,9 @@ impl Part<'_> {
 
     /// This part's columns of row `token`; index 0 is `columns().start`.
     #[inline(always)]
-    pub fn row_mut(&mut self, token: usize) -> &mut [f32] {
+    pub fn row_mut(&mut self, token: usize) -> &mut [T] {
         assert!(token < self.tokens);
-        // SAFETY: row `token` of `width` floats lies within the slice given to `SharedRows::new`
+        // SAFETY: row `token` of `width` elements lies within the slice given to `SharedRows::new`
         // (asserted above), `columns` within the row by `split`; nobody else has these columns,
         // and the borrow of `self` keeps this slice the only one.
         unsafe {

@@ -28,22 +28,22 @@ impl Simd128 {
     pub fn attention(
         self,
         job: &Attention<'_>,
-        scores: &mut [f32],
+        scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), TrResult> {
-        attention(&self, job, scores, out)
+        attention(&self, job, scratch, out)
     }
 }
 
 impl Sums for Simd128 {
-    fn scores(&self, job: &Attention<'_>, scores: &mut [f32]) {
+    fn scores(&self, job: &Attention<'_>, scores: &mut [f32], block: &mut [f32]) {
         // SAFETY: the whole module may use the instructions.
-        unsafe { wide::scores::<Four>(job, scores) }
+        unsafe { wide::scores::<Four>(job, scores, block) }
     }
 
-    fn values(&self, job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+    fn values(&self, job: &Attention<'_>, e: &[f32], block: &mut [f32], out: &mut [f32]) {
         // SAFETY: the whole module may use the instructions.
-        unsafe { wide::values::<Four>(job, e, out) }
+        unsafe { wide::values::<Four>(job, e, block, out) }
     }
 }
 

@@ -83,6 +83,11 @@ pub const CASES: &[Case] = &[
         0x071f_f543_fdd0_6857,
     ),
     case(
+        "attention: positions together",
+        attention::together,
+        0xa55a_7eaa_09dd_d77a,
+    ),
+    case(
         "attention: one key has all the weight",
         attention::one_key,
         0xff30_07fc_8ce2_495d,

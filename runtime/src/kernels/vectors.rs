@@ -1,15 +1,17 @@
 //! Operations along one vector.
 //!
 //! There is one implementation: independent elements and four stripes, which a compiler turns
-//! into vector code of any width without changing a bit.
+//! into vector code of any width without changing a bit. Everything is inlined into its caller, so
+//! that it is compiled for the caller's instruction set.
 
 use format::RopePairing;
 use protocol::TrResult;
 
 use super::matrix::COLS;
-use super::quantized::{Quantized, QuantizedBlock};
+use super::quantized::QuantizedBlock;
 use crate::functions::{exp_v1, rsqrt, silu_v1, tanh_v1};
 
+#[inline(always)]
 pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     assert!(!x.is_empty() && x.len() == weight.len() && x.len() == out.len());
     let mut stripes = [0.0f32; 4];
@@ -29,6 +31,7 @@ pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     }
 }
 
+#[inline(always)]
 pub fn silu_mul(gate: &[f32], up: &[f32], out: &mut [f32]) {
     assert!(gate.len() == up.len() && gate.len() == out.len());
     for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
@@ -36,6 +39,7 @@ pub fn silu_mul(gate: &[f32], up: &[f32], out: &mut [f32]) {
     }
 }
 
+#[inline(always)]
 pub fn add_assign(y: &mut [f32], x: &[f32]) {
     assert!(x.len() == y.len());
     for (y, x) in y.iter_mut().zip(x) {
@@ -43,6 +47,7 @@ pub fn add_assign(y: &mut [f32], x: &[f32]) {
     }
 }
 
+#[inline(always)]
 pub fn rope(x: &mut [f32], head_dim: usize, pairing: RopePairing, cos: &[f32], sin: &[f32]) {
     let pairs = cos.len();
     assert!(sin.len() == pairs && 2 * pairs <= head_dim && x.len().is_multiple_of(head_dim));
@@ -73,15 +78,19 @@ fn rotated(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
 /// which is also so for an `amax` below 127 times the smallest subnormal.
 ///
 /// A NaN or infinity among the activations becomes the scale, and so reaches every output.
-pub fn quantize(x: &[f32], cols: usize, out: &mut Quantized) {
-    assert!(x.len().is_multiple_of(cols));
-    let blocks = out.reshape(x.len() / cols, cols);
-    for (x, block) in x.as_chunks::<COLS>().0.iter().zip(blocks) {
+#[inline(always)]
+pub fn quantize(x: &[f32], blocks: &mut [QuantizedBlock]) {
+    let (inputs, rest) = x.as_chunks::<COLS>();
+    assert!(inputs.len() == blocks.len() && rest.is_empty());
+    for (x, block) in inputs.iter().zip(blocks) {
         // Magnitudes as integers: NaN is above infinity, which is above all numbers.
-        let mut most = 0;
-        for x in x {
-            most = most.max((x.to_bits() & 0x7fff_ffff) as i32);
+        let mut most = [0; 8];
+        for eight in x.as_chunks::<8>().0 {
+            for (most, x) in most.iter_mut().zip(eight) {
+                *most = (*most).max((x.to_bits() & 0x7fff_ffff) as i32);
+            }
         }
+        let most = most.into_iter().fold(0, i32::max);
         let scale = f32::from_bits(most as u32) / 127.0;
         let mut codes = [0i8; COLS];
         if scale > 0.0 && scale.is_finite() {
@@ -104,13 +113,11 @@ fn rounded(x: f32) -> i8 {
 
 /// Scores become `exp_v1(score - max)`; returns their sum.
 ///
-/// `NumericalFailure` if a score is NaN or the sum is not finite and positive.
+/// `NumericalFailure` if a score is NaN or the sum is not finite and positive: a NaN is its own
+/// exponential, and so the sum.
+#[inline(always)]
 pub fn exponentials(scores: &mut [f32]) -> Result<f32, TrResult> {
-    let (mut most, mut nan) = (f32::NEG_INFINITY, 0);
-    for score in scores.iter() {
-        most = if *score > most { *score } else { most };
-        nan |= u32::from(score.is_nan());
-    }
+    let most = greatest(scores);
     for score in scores.iter_mut() {
         *score = exp_v1(*score - most);
     }
@@ -125,21 +132,39 @@ pub fn exponentials(scores: &mut [f32]) -> Result<f32, TrResult> {
         stripes[j] += e;
     }
     let z = join(stripes);
-    if nan != 0 || !z.is_finite() || z <= 0.0 {
+    if !z.is_finite() || z <= 0.0 {
         return Err(TrResult::NumericalFailure);
     }
     Ok(z)
 }
 
-/// `scale * score`, then `cap * tanh_v1(score / cap)` unless `cap` is 0.
-pub fn scale_scores(scores: &mut [f32], scale: f32, cap: f32) {
+/// The greatest, a positive NaN before all numbers; negative infinity if there is nothing else.
+/// Which zero is open.
+///
+/// Found as an integer in the same order, because only integers may be compared in any order.
+#[inline(always)]
+pub fn greatest(x: &[f32]) -> f32 {
+    let ordered = |bits: i32| bits ^ ((bits >> 31) & i32::MAX);
+    let least = ordered(f32::NEG_INFINITY.to_bits() as i32);
+    let most = x
+        .iter()
+        .fold(least, |most, x| most.max(ordered(x.to_bits() as i32)));
+    f32::from_bits(ordered(most) as u32)
+}
+
+/// `cap * tanh_v1(score / cap)`.
+#[inline(always)]
+pub fn soft_cap(scores: &mut [f32], cap: f32) {
     for score in scores.iter_mut() {
-        *score *= scale;
+        *score = cap * tanh_v1(*score / cap);
     }
-    if cap != 0.0 {
-        for score in scores.iter_mut() {
-            *score = cap * tanh_v1(*score / cap);
-        }
+}
+
+/// `sum / z`.
+#[inline(always)]
+pub fn divide(sums: &mut [f32], z: f32) {
+    for sum in sums.iter_mut() {
+        *sum /= z;
     }
 }
 

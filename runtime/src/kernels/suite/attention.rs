@@ -57,17 +57,30 @@ fn attend(
     span: Range<usize>,
     softcap: f32,
 ) -> Result<Vec<f32>, TrResult> {
-    let count = queries.len() / kv.head_dim;
-    let mut scores = vec![f32::NAN; Attention::scores_len(count, span.clone())];
+    attend_all(kernels, queries, kv, [1, span.start, span.end], softcap)
+}
+
+/// For so many positions, of which the first sees from where to where.
+fn attend_all(
+    kernels: Kernels,
+    queries: &[f32],
+    kv: KvHead<'_>,
+    [positions, start, end]: [usize; 3],
+    softcap: f32,
+) -> Result<Vec<f32>, TrResult> {
+    let heads = queries.len() / kv.head_dim;
+    let seen = start..end + positions - 1;
+    let mut scratch = vec![f32::NAN; Attention::scratch_len(heads, seen, kv.head_dim)];
     let mut out = vec![f32::NAN; queries.len()];
     let job = Attention {
         queries,
+        positions,
         kv,
-        span,
+        span: start..end,
         scale: 0.3,
         softcap,
     };
-    kernels.attention(&job, &mut scores, &mut out)?;
+    kernels.attention(&job, &mut scratch, &mut out)?;
     Ok(out)
 }
 
@@ -97,6 +110,46 @@ fn lengths(kernels: Kernels, half: bool) -> Outcome {
                 digest.floats(&got);
                 if !same(&got, &want) {
                     return Err("attention differs from the scalar one");
+                }
+            }
+        }
+    }
+    Ok(digest.0)
+}
+
+/// 1 to 7 neighbouring positions give what each gives alone, over the borders of blocks too.
+pub fn together(kernels: Kernels) -> Outcome {
+    let mut random = Random(12);
+    let mut digest = Digest::new();
+    for (head_dim, count) in [(64, 3), (20, 1), (7, 5), (16, 2)] {
+        let cache = Cache::new(&mut random, 100, head_dim);
+        for (start, end) in [
+            (0, 1),
+            (0, 29),
+            (0, 31),
+            (0, 32),
+            (5, 60),
+            (63, 64),
+            (40, 90),
+        ] {
+            for positions in 1..=7 {
+                let queries = random.units(positions * count * head_dim, 1.0);
+                let softcap = if positions == 5 { 20.0 } else { 0.0 };
+                for half in [false, true] {
+                    let kv = cache.head(half);
+                    let all = [positions, start, end];
+                    let Ok(got) = attend_all(kernels, &queries, kv, all, softcap) else {
+                        return Err("attention failed");
+                    };
+                    digest.floats(&got);
+                    for (at, queries) in queries.chunks_exact(count * head_dim).enumerate() {
+                        let span = start..end + at;
+                        let alone = attend(Kernels::SCALAR, queries, kv, span, softcap);
+                        let got = &got[at * queries.len()..][..queries.len()];
+                        if !alone.is_ok_and(|alone| same(got, &alone)) {
+                            return Err("a position's attention depends on its neighbours");
+                        }
+                    }
                 }
             }
         }

@@ -1,8 +1,11 @@
 //! The two sums of attention on vectors: scores with positions in the lanes, values with elements.
 //!
 //! Block by block, so that the 32 positions stay in the nearest cache while all tiles pass over
-//! them; up to four query heads share each read and each conversion of the cache.
+//! them. Up to four query heads share each read; where there are more, a block is converted to
+//! floats once for all of them.
 #![allow(unsafe_code)]
+
+use core::ops::Range;
 
 use crate::kernels::attention::{Attention, Cells, KV_BLOCK, KvHead, padded};
 use crate::kernels::half::f16_to_f32;
@@ -10,9 +13,14 @@ use crate::kernels::lanes::Lanes;
 
 /// Vectors of a tile: as many as the cache's elements are loaded in.
 const WIDE: usize = 2;
+/// Query heads of a tile: their sums and what they are made of fill the registers.
+const HEADS: usize = 4;
 
 /// Elements of a cache, readable as vectors.
 trait Element: Copy {
+    /// Reading one costs more than reading a float.
+    const PACKED: bool;
+
     /// # Safety
     ///
     /// As for [`Lanes`]: `2 * LEN` elements.
@@ -22,6 +30,8 @@ trait Element: Copy {
 }
 
 impl Element for f32 {
+    const PACKED: bool = false;
+
     #[inline(always)]
     unsafe fn load<L: Lanes>(from: *const f32) -> [L; WIDE] {
         // SAFETY: the caller's contract.
@@ -35,6 +45,8 @@ impl Element for f32 {
 }
 
 impl Element for u16 {
+    const PACKED: bool = true;
+
     #[inline(always)]
     unsafe fn load<L: Lanes>(from: *const u16) -> [L; WIDE] {
         // SAFETY: the caller's contract.
@@ -51,55 +63,108 @@ impl Element for u16 {
 ///
 /// The instructions of `L` exist.
 #[inline(always)]
-pub unsafe fn scores<L: Lanes>(job: &Attention<'_>, scores: &mut [f32]) {
+pub unsafe fn scores<L: Lanes>(job: &Attention<'_>, scores: &mut [f32], block: &mut [f32]) {
     // SAFETY: the caller's contract.
     unsafe {
         match job.kv.keys {
-            Cells::F32(keys) => scores_of::<L, f32>(job, keys, scores),
-            Cells::F16(keys) => scores_of::<L, u16>(job, keys, scores),
+            Cells::F32(keys) => scores_of::<L, f32>(job, keys, scores, block),
+            Cells::F16(keys) => scores_of::<L, u16>(job, keys, scores, block),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn scores_of<L: Lanes, E: Element>(job: &Attention<'_>, keys: &[E], scores: &mut [f32]) {
+unsafe fn scores_of<L: Lanes, E: Element>(
+    job: &Attention<'_>,
+    keys: &[E],
+    scores: &mut [f32],
+    block: &mut [f32],
+) {
     let KvHead {
         stride, head_dim, ..
     } = job.kv;
-    let width = padded(&job.span);
-    assert!(scores.len() == job.count() * width);
-    for (index, block) in job.blocks().enumerate() {
-        let keys = &keys[block * stride..][..head_dim * KV_BLOCK];
-        let mut head = 0;
-        while head < job.count() {
-            let queries = &job.queries[head * head_dim..];
-            let out = &mut scores[head * width + index * KV_BLOCK..];
-            // SAFETY: the caller's contract.
-            head += unsafe {
-                match job.count() - head {
-                    1 => block_scores::<L, E, 1>(keys, queries, head_dim, width, out),
-                    2 => block_scores::<L, E, 2>(keys, queries, head_dim, width, out),
-                    3 => block_scores::<L, E, 3>(keys, queries, head_dim, width, out),
-                    _ => block_scores::<L, E, 4>(keys, queries, head_dim, width, out),
-                }
-            };
+    for (index, at) in job.blocks().enumerate() {
+        let keys = &keys[at * stride..][..head_dim * KV_BLOCK];
+        // SAFETY: the caller's contract.
+        unsafe {
+            if E::PACKED && job.queries() > HEADS {
+                unpack::<L, E>(keys, block);
+                block_scores::<L, f32>(job, &block[..keys.len()], index, scores);
+            } else {
+                block_scores::<L, E>(job, keys, index, scores);
+            }
         }
     }
 }
 
-/// Scores of `H` heads over one block; returns `H`.
+/// Scores of all heads over block `index` of those that are seen.
 ///
 /// # Safety
 ///
 /// The instructions of `L` exist.
 #[inline(always)]
-unsafe fn block_scores<L: Lanes, E: Element, const H: usize>(
+unsafe fn block_scores<L: Lanes, E: Element>(
+    job: &Attention<'_>,
     keys: &[E],
-    queries: &[f32],
-    head_dim: usize,
+    index: usize,
+    scores: &mut [f32],
+) {
+    let width = padded(&job.seen());
+    assert!(scores.len() == job.queries() * width);
+    let mut head = 0;
+    while head < job.queries() {
+        let out = &mut scores[head * width + index * KV_BLOCK..];
+        // SAFETY: the caller's contract.
+        head += unsafe {
+            match job.queries() - head {
+                1 => heads_scores::<L, E, 1>(job, keys, head, width, out),
+                2 => heads_scores::<L, E, 2>(job, keys, head, width, out),
+                3 => heads_scores::<L, E, 3>(job, keys, head, width, out),
+                _ => heads_scores::<L, E, HEADS>(job, keys, head, width, out),
+            }
+        };
+    }
+}
+
+/// `into` becomes `from`, exactly.
+///
+/// # Safety
+///
+/// The instructions of `L` exist.
+#[inline(always)]
+unsafe fn unpack<L: Lanes, E: Element>(from: &[E], into: &mut [f32]) {
+    assert!(into.len() >= from.len());
+    let mut at = 0;
+    while at + WIDE * L::LEN <= from.len() {
+        // SAFETY: `WIDE * LEN` elements are left in both.
+        unsafe {
+            let vectors = E::load::<L>(from.as_ptr().add(at));
+            for v in 0..WIDE {
+                vectors[v].store(into.as_mut_ptr().add(at + v * L::LEN));
+            }
+        }
+        at += WIDE * L::LEN;
+    }
+    for (into, from) in into[at..].iter_mut().zip(&from[at..]) {
+        *into = from.exact();
+    }
+}
+
+/// Scores of `H` heads from `head` on over one block; returns `H`.
+///
+/// # Safety
+///
+/// The instructions of `L` exist.
+#[inline(always)]
+unsafe fn heads_scores<L: Lanes, E: Element, const H: usize>(
+    job: &Attention<'_>,
+    keys: &[E],
+    head: usize,
     width: usize,
     out: &mut [f32],
 ) -> usize {
+    let head_dim = job.kv.head_dim;
+    let queries = &job.queries[head * head_dim..];
     assert!(keys.len() >= head_dim * KV_BLOCK && queries.len() >= H * head_dim);
     assert!(out.len() >= (H - 1) * width + KV_BLOCK);
     let mut slot = 0;
@@ -119,9 +184,11 @@ unsafe fn block_scores<L: Lanes, E: Element, const H: usize>(
                     }
                 }
             }
+            let scale = L::splat(job.scale);
             for h in 0..H {
                 for v in 0..WIDE {
-                    acc[h][v].store(out.as_mut_ptr().add(h * width + slot + v * L::LEN));
+                    let at = h * width + slot + v * L::LEN;
+                    acc[h][v].mul(scale).store(out.as_mut_ptr().add(at));
                 }
             }
         }
@@ -134,12 +201,12 @@ unsafe fn block_scores<L: Lanes, E: Element, const H: usize>(
 ///
 /// The instructions of `L` exist.
 #[inline(always)]
-pub unsafe fn values<L: Lanes>(job: &Attention<'_>, e: &[f32], out: &mut [f32]) {
+pub unsafe fn values<L: Lanes>(job: &Attention<'_>, e: &[f32], block: &mut [f32], out: &mut [f32]) {
     // SAFETY: the caller's contract.
     unsafe {
         match job.kv.values {
-            Cells::F32(values) => values_of::<L, f32>(job, values, e, out),
-            Cells::F16(values) => values_of::<L, u16>(job, values, e, out),
+            Cells::F32(values) => values_of::<L, f32>(job, values, e, block, out),
+            Cells::F16(values) => values_of::<L, u16>(job, values, e, block, out),
         }
     }
 }
@@ -149,31 +216,65 @@ unsafe fn values_of<L: Lanes, E: Element>(
     job: &Attention<'_>,
     values: &[E],
     e: &[f32],
+    block: &mut [f32],
     out: &mut [f32],
 ) {
     let KvHead {
         stride, head_dim, ..
     } = job.kv;
-    let width = padded(&job.span);
+    let seen = job.seen();
     out.fill(0.0);
-    for (index, block) in job.blocks().enumerate() {
-        let from = job.span.start.max(block * KV_BLOCK) - block * KV_BLOCK;
-        let to = job.span.end.min((block + 1) * KV_BLOCK) - block * KV_BLOCK;
-        let values = &values[block * stride + from * head_dim..][..(to - from) * head_dim];
-        let mut head = 0;
-        while head < job.count() {
-            let e = &e[head * width + index * KV_BLOCK + from..];
-            let out = &mut out[head * head_dim..];
-            // SAFETY: the caller's contract.
-            head += unsafe {
-                match job.count() - head {
-                    1 => block_values::<L, E, 1>(values, e, head_dim, width, out),
-                    2 => block_values::<L, E, 2>(values, e, head_dim, width, out),
-                    3 => block_values::<L, E, 3>(values, e, head_dim, width, out),
-                    _ => block_values::<L, E, 4>(values, e, head_dim, width, out),
-                }
-            };
+    for (index, at) in job.blocks().enumerate() {
+        let first = at * KV_BLOCK;
+        let seen = seen.start.max(first)..seen.end.min(first + KV_BLOCK);
+        let values = &values[at * stride + (seen.start - first) * head_dim..];
+        let values = &values[..seen.len() * head_dim];
+        let e = &e[index * KV_BLOCK + (seen.start - first)..];
+        // SAFETY: the caller's contract.
+        unsafe {
+            if E::PACKED && job.queries() > HEADS {
+                unpack::<L, E>(values, block);
+                block_values::<L, f32>(job, &block[..values.len()], seen, e, out);
+            } else {
+                block_values::<L, E>(job, values, seen, e, out);
+            }
         }
+    }
+}
+
+/// Adds the values of the positions `seen` to `out` of all heads, each as far as it sees.
+/// `e` begins with the first head's exponential of the first of them.
+///
+/// # Safety
+///
+/// The instructions of `L` exist.
+#[inline(always)]
+unsafe fn block_values<L: Lanes, E: Element>(
+    job: &Attention<'_>,
+    values: &[E],
+    seen: Range<usize>,
+    e: &[f32],
+    out: &mut [f32],
+) {
+    let head_dim = job.kv.head_dim;
+    let width = padded(&job.seen());
+    let count = |query: usize| job.end(query).clamp(seen.start, seen.end) - seen.start;
+    let mut head = 0;
+    while head < job.queries() {
+        let values = &values[..count(head) * head_dim];
+        let alike = (head + 1..job.queries().min(head + HEADS))
+            .take_while(|other| count(*other) == count(head));
+        let e = &e[head * width..];
+        let out = &mut out[head * head_dim..];
+        // SAFETY: the caller's contract.
+        head += unsafe {
+            match 1 + alike.count() {
+                1 => heads_values::<L, E, 1>(values, e, head_dim, width, out),
+                2 => heads_values::<L, E, 2>(values, e, head_dim, width, out),
+                3 => heads_values::<L, E, 3>(values, e, head_dim, width, out),
+                _ => heads_values::<L, E, HEADS>(values, e, head_dim, width, out),
+            }
+        };
     }
 }
 
@@ -183,7 +284,7 @@ unsafe fn values_of<L: Lanes, E: Element>(
 ///
 /// The instructions of `L` exist.
 #[inline(always)]
-unsafe fn block_values<L: Lanes, E: Element, const H: usize>(
+unsafe fn heads_values<L: Lanes, E: Element, const H: usize>(
     values: &[E],
     e: &[f32],
     head_dim: usize,
