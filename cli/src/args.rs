@@ -33,7 +33,7 @@ pub enum Command {
     /// Input, one object a line: {"id", "text", "special": bool} or
     /// {"id", "messages", "add_generation_prompt": bool}.
     Tokenize(Tokenize),
-    /// Measure prefill and decode speed with a fixed prompt.
+    /// Measure load, first token, prefill, decode and stopping with fixed prompts.
     Bench(Bench),
     /// Serve the app and the models of a folder to browsers.
     Serve(Serve),
@@ -49,6 +49,9 @@ pub struct Convert {
     /// Quantize float matrices; without this no weight is changed.
     #[arg(long, value_enum)]
     pub quantize: Option<Quantize>,
+    /// With --quantize: also matrices that are quantized already, which rounds them twice.
+    #[arg(long, requires = "quantize")]
+    pub requantize: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,
@@ -170,10 +173,10 @@ pub struct Bench {
     /// Tokens to decode.
     #[arg(long, default_value_t = 64)]
     pub decode: u32,
-    /// Repetitions; the median is shown.
+    /// Repetitions of each part; the median is shown.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
-    /// Print one JSON object instead of text.
+    /// Print one JSON object instead of text: all figures, or why there are none.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

@@ -1,20 +1,23 @@
-//! Prefill and decode speed with a fixed prompt.
+//! What this machine can do with a model: the document `tinyrustlm.bench.v1`.
 
 use std::time::{Duration, Instant};
 
-use protocol::abi;
-use runtime::Request;
-use serde_json::json;
+use protocol::{
+    BENCH_SCHEMA, BENCH_SHORT, BenchBundle, BenchEngine, BenchFigures, BenchFirstToken, BenchModel,
+    BenchOutcome, BenchPart, BenchReason, BenchRun, FitReport, abi, bench_prompt,
+};
+use runtime::{Plan, Request, kernels};
 
 use crate::args::{self, Bench};
 use crate::failure::Failure;
-use crate::model::{Opened, refuse};
-use crate::run::rate;
+use crate::model::{Opened, hash_file, refuse};
 
-struct Times {
-    prefill: Duration,
-    decode: Duration,
-}
+/// Tokens of the prompt that is stopped in the middle.
+const LONG_PROMPT: u32 = 2000;
+/// Of reading it before the wish to stop comes.
+const BEFORE_STOP: Duration = Duration::from_millis(100);
+
+type Refused = (BenchPart, Failure);
 
 pub fn bench(args: &Bench) -> Result<(), Failure> {
     if args.prompt == 0 || args.decode < 2 {
@@ -22,78 +25,213 @@ pub fn bench(args: &Bench) -> Result<(), Failure> {
             "--prompt must be at least 1 and --decode at least 2".into(),
         ));
     }
-    let mut opened = Opened::open(&args.model, &args.engine)?;
-    let vocab = opened.model.header().manifest.architecture.vocab;
-    let ids: Vec<u32> = (0..args.prompt)
-        .map(|position| (position * 37 + 11) % vocab)
-        .collect();
-    let mut runs = (0..args.runs)
-        .map(|_| once(&mut opened, &ids, args.decode))
-        .collect::<Result<Vec<Times>, Failure>>()?;
-    let middle = runs.len() / 2;
-    runs.sort_by_key(|times| times.prefill);
-    let prefill = rate(args.prompt, runs[middle].prefill);
-    runs.sort_by_key(|times| times.decode);
-    let decode = rate(args.decode - 1, runs[middle].decode);
-    let model = &opened.model;
-    let mode = match args.engine.mode {
-        args::Mode::StrictF32V1 => "strict-f32-v1",
-        args::Mode::Int8V1 => "int8-v1",
+    let (outcome, failure) = match measure(args) {
+        Ok(figures) => (BenchOutcome::Complete(Box::new(figures)), None),
+        Err((part, failure)) => {
+            let what = failure.to_string();
+            let code = None;
+            let reasons = vec![BenchReason { part, what, code }];
+            (BenchOutcome::Refused(reasons), Some(failure))
+        }
+    };
+    let bundle = BenchBundle {
+        schema: BENCH_SCHEMA.into(),
+        program: env!("CARGO_PKG_VERSION").into(),
+        outcome,
     };
     if args.json {
+        let text = serde_json::to_string(&bundle);
         println!(
             "{}",
-            json!({
-                "model": model.header().manifest.name,
-                "mode": mode,
-                "kernels": opened.kernels,
-                "threads": args.engine.threads,
-                "prompt_tokens": args.prompt,
-                "new_tokens": args.decode,
-                "runs": args.runs,
-                "prefill_tokens_per_s": prefill,
-                "decode_tokens_per_s": decode,
-            })
+            text.map_err(|error| Failure::Machine(error.to_string()))?
         );
-    } else {
-        println!(
-            "{}: {mode}, {} kernels, {} threads, median of {}: prefill {prefill:.1} tokens/s \
-             ({} tokens), decode {decode:.1} tokens/s ({} tokens)",
-            model.header().manifest.name,
-            opened.kernels,
-            args.engine.threads,
-            args.runs,
-            args.prompt,
-            args.decode,
-        );
+    } else if let BenchOutcome::Complete(figures) = &bundle.outcome {
+        show(figures);
     }
-    Ok(())
+    failure.map_or(Ok(()), Err)
+}
+
+fn measure(args: &Bench) -> Result<BenchFigures, Refused> {
+    let refused = |part| move |failure| (part, failure);
+    let first_token = |opened: &mut Opened, started: Instant| {
+        let ids = bench_prompt(BENCH_SHORT, vocab(opened));
+        once(opened, &ids, 1).map_err(refused(BenchPart::FirstToken))?;
+        Ok(milliseconds(started.elapsed()))
+    };
+    let open = || {
+        let started = Instant::now();
+        let opened = Opened::open(&args.model, &args.engine).map_err(refused(BenchPart::Load))?;
+        Ok((opened, started, milliseconds(started.elapsed())))
+    };
+
+    let (mut opened, started, cold_load) = open()?;
+    let cold = first_token(&mut opened, started)?;
+    drop(opened);
+    let (mut opened, started, cached_load) = open()?;
+    let cached = first_token(&mut opened, started)?;
+    let warm = first_token(&mut opened, Instant::now())?;
+
+    let ids = bench_prompt(args.prompt, vocab(&opened));
+    let short = bench_prompt(BENCH_SHORT, vocab(&opened));
+    let mut prefill = Vec::new();
+    let mut decode = Vec::new();
+    for _ in 0..args.runs {
+        let read = once(&mut opened, &ids, 1).map_err(refused(BenchPart::Prefill))?;
+        prefill.push(read.prefill);
+        let written = once(&mut opened, &short, args.decode).map_err(refused(BenchPart::Decode))?;
+        decode.push(written.decode);
+    }
+    let cancel_ms = (0..args.runs)
+        .map(|_| stop(&mut opened).map_err(refused(BenchPart::Cancel)))
+        .collect::<Result<_, _>>()?;
+
+    let calls = kernels::calls();
+    let id = hash_file(&args.model).map_err(refused(BenchPart::Load))?.id;
+    Ok(BenchFigures {
+        model: BenchModel {
+            name: opened.model.header().manifest.name.clone(),
+            id,
+        },
+        engine: BenchEngine {
+            lane: opened.kernels.into(),
+            sha256: None,
+            mode: match args.engine.mode {
+                args::Mode::StrictF32V1 => protocol::Mode::StrictF32V1,
+                args::Mode::Int8V1 => protocol::Mode::Int8V1,
+            },
+            threads: args.engine.threads.into(),
+            scalar_calls: calls.scalar,
+            simd_calls: calls.simd,
+        },
+        load_ms: vec![cold_load, cached_load],
+        first_token_ms: BenchFirstToken { cold, cached, warm },
+        prefill,
+        decode,
+        memory: fit(opened.model.plan()),
+        cancel_ms,
+    })
+}
+
+struct Runs {
+    prefill: BenchRun,
+    decode: BenchRun,
 }
 
 /// A cold prompt and its continuation; the first token's time belongs to prefill.
-fn once(opened: &mut Opened, ids: &[u32], decode: u32) -> Result<Times, Failure> {
-    let request = Request {
-        ignore_eos: true,
-        cold: true,
-        ..opened.greedy(ids, decode)
-    };
-    let model = &mut opened.model;
-    let tensors = model.header().tensors.clone();
-    let refused = |error| refuse(&tensors, error);
-    model.begin(request).map_err(refused)?;
-    let started = Instant::now();
+fn once(opened: &mut Opened, ids: &[u32], max_new: u32) -> Result<Runs, Failure> {
+    begin(opened, ids, max_new)?;
+    let (started, cpu) = (Instant::now(), cpu_ms());
     let mut first = None;
     loop {
-        let step = model.step().map_err(refused)?;
+        let step = step(opened)?;
         if step.has_token == 1 {
-            first.get_or_insert_with(|| started.elapsed());
+            first.get_or_insert_with(|| (Instant::now(), cpu_ms()));
         }
         if step.status == abi::STEP_DONE {
-            let prefill = first.unwrap_or_else(|| started.elapsed());
-            return Ok(Times {
-                prefill,
-                decode: started.elapsed().saturating_sub(prefill),
+            let (ended, cpu_ended) = (Instant::now(), cpu_ms());
+            let (between, cpu_between) = first.unwrap_or((ended, cpu_ended));
+            let run = |tokens, time, from: Option<f64>, to: Option<f64>| BenchRun {
+                tokens,
+                ms: milliseconds(time),
+                cpu_ms: to.zip(from).map(|(to, from)| to - from),
+            };
+            return Ok(Runs {
+                prefill: run(ids.len() as u32, between - started, cpu, cpu_between),
+                decode: run(max_new - 1, ended - between, cpu_between, cpu_ended),
             });
         }
     }
+}
+
+/// Milliseconds that a wish to stop waits when it comes as a step begins.
+fn stop(opened: &mut Opened) -> Result<f64, Failure> {
+    let context = opened.model.plan().context;
+    let ids = bench_prompt(LONG_PROMPT.min(context.saturating_sub(1)), vocab(opened));
+    begin(opened, &ids, 1)?;
+    let started = Instant::now();
+    while started.elapsed() < BEFORE_STOP {
+        if step(opened)?.status == abi::STEP_DONE {
+            begin(opened, &ids, 1)?;
+        }
+    }
+    let wished = Instant::now();
+    step(opened)?;
+    opened.model.stop();
+    Ok(milliseconds(wished.elapsed()))
+}
+
+fn begin(opened: &mut Opened, ids: &[u32], max_new: u32) -> Result<(), Failure> {
+    let request = Request {
+        ignore_eos: true,
+        cold: true,
+        ..opened.greedy(ids, max_new)
+    };
+    let begun = opened.model.begin(request);
+    begun.map_err(|error| refuse(&opened.model.header().tensors, error))
+}
+
+fn step(opened: &mut Opened) -> Result<runtime::Step, Failure> {
+    let stepped = opened.model.step();
+    stepped.map_err(|error| refuse(&opened.model.header().tensors, error))
+}
+
+fn vocab(opened: &Opened) -> u32 {
+    opened.model.header().manifest.architecture.vocab
+}
+
+fn fit(plan: &Plan) -> FitReport {
+    FitReport {
+        weights: plan.weights,
+        metadata: plan.metadata,
+        kv: plan.kv,
+        scratch: plan.scratch,
+        logits: plan.logits,
+        total: plan.total,
+        limit: plan.limit,
+        context: plan.context,
+    }
+}
+
+/// What all threads of this program spent on a core, where the system tells it.
+fn cpu_ms() -> Option<f64> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let spent = threads.flatten().map(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<f64>().ok()
+    });
+    Some(spent.sum::<Option<f64>>()? / 1e6)
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn show(figures: &BenchFigures) {
+    let BenchFigures { engine, .. } = figures;
+    let rate = |runs: &[BenchRun]| {
+        let mut runs = runs.to_vec();
+        runs.sort_by(|a, b| a.ms.total_cmp(&b.ms));
+        let middle = runs[runs.len() / 2];
+        (middle.tokens, f64::from(middle.tokens) / middle.ms * 1e3)
+    };
+    let ((read, prefill), (written, decode)) = (rate(&figures.prefill), rate(&figures.decode));
+    let BenchFirstToken { cold, cached, warm } = figures.first_token_ms;
+    println!(
+        "{}: {:?}, {} kernels, {} threads, median of {}\n\
+         prefill      {prefill:.1} tokens/s ({read} tokens)\n\
+         decode       {decode:.1} tokens/s ({written} tokens)\n\
+         load         {:.0} ms, then {:.0} ms\n\
+         first token  {cold:.0} ms cold, {cached:.0} ms cached, {warm:.0} ms warm\n\
+         stop         {:.1} ms at most\n\
+         memory       {:.1} MB",
+        figures.model.name,
+        engine.mode,
+        engine.lane,
+        engine.threads,
+        figures.prefill.len(),
+        figures.load_ms[0],
+        figures.load_ms[1],
+        figures.cancel_ms.iter().copied().fold(0.0, f64::max),
+        figures.memory.total as f64 / 1e6,
+    );
 }

@@ -5,7 +5,7 @@ use std::io::{BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use convert::{
-    ConvertError, Converter, DriveError, Need, Options, Outcome, Phase, Progress, SourceFile,
+    ConvertError, Converter, DriveError, Need, Options, Outcome, Phase, Progress, Scope, SourceFile,
 };
 use format::{Codec, Hasher, PieceLayer};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,6 +27,10 @@ pub fn convert(args: &Convert) -> Result<(), Failure> {
             Quantize::Q4_0 => Codec::Q4_0,
             Quantize::Q4_1 => Codec::Q4_1,
         }),
+        scope: match args.requantize {
+            true => Scope::All,
+            false => Scope::Floats,
+        },
     };
     let (mut source, converter) = open(&args.input, options)?;
     // The result appears under its name only when it is whole.

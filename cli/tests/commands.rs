@@ -225,6 +225,34 @@ fn help_names_every_command() {
 }
 
 #[test]
+fn bench_writes_all_figures_or_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (model, _) = converted("llama_mha", folder.path());
+    let small = ["--json", "--runs", "3", "--prompt", "20", "--decode", "5"];
+    let output = program(&[&["bench", &model][..], &small].concat(), "");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let bundle: protocol::BenchBundle = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(bundle.schema, protocol::BENCH_SCHEMA);
+    let protocol::BenchOutcome::Complete(figures) = bundle.outcome else {
+        panic!("{bundle:?}");
+    };
+    let tokens = |runs: &[protocol::BenchRun]| runs.iter().map(|r| r.tokens).collect::<Vec<_>>();
+    assert_eq!(tokens(&figures.prefill), [20; 3]);
+    assert_eq!(tokens(&figures.decode), [4; 3]);
+    assert_eq!(figures.cancel_ms.len(), 3);
+    assert_eq!(figures.engine.mode, protocol::Mode::Int8V1);
+
+    std::fs::write(&model, b"no model").unwrap();
+    let output = program(&[&["bench", &model][..], &small].concat(), "");
+    assert_eq!(output.status.code(), Some(3));
+    let bundle: protocol::BenchBundle = serde_json::from_slice(&output.stdout).unwrap();
+    let protocol::BenchOutcome::Refused(reasons) = bundle.outcome else {
+        panic!("{bundle:?}");
+    };
+    assert_eq!(reasons[0].part, protocol::BenchPart::Load);
+}
+
+#[test]
 fn inspect_finds_one_damaged_scale() {
     let folder = tempfile::tempdir().unwrap();
     let (model, _) = converted("llama_mha", folder.path());

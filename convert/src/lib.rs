@@ -34,4 +34,4 @@ pub mod limits;
 pub use converter::Converter;
 pub use drive::{DriveError, drive};
 pub use error::{ConvertError, Lead};
-pub use step::{Need, Options, Outcome, Phase, Progress, Quantized, SourceFile, Step};
+pub use step::{Need, Options, Outcome, Phase, Progress, Quantized, Scope, SourceFile, Step};

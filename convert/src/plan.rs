@@ -7,7 +7,7 @@ use format::{Architecture, BLOCK, Codec, Layout, Shape, TensorEntry, TensorRole}
 
 use crate::error::{ConvertError, shown};
 use crate::gguf::TokenizerText;
-use crate::step::Options;
+use crate::step::{Options, Scope};
 
 /// One tensor as it lies in a source file, rows one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,9 +109,9 @@ fn layout(
             }
         };
     }
-    let float = source.codec.block_bytes().is_none();
+    let wanted = options.scope == Scope::All || source.codec.block_bytes().is_none();
     let target = match options.quantize {
-        Some(codec) if float && source.shape.cols.is_multiple_of(BLOCK) => codec,
+        Some(codec) if wanted && source.shape.cols.is_multiple_of(BLOCK) => codec,
         _ => source.codec,
     };
     Ok(match target {

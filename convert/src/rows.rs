@@ -52,7 +52,10 @@ impl Rows<'_> {
     ) -> Result<(), ConvertError> {
         let codec = self.source.codec;
         if codec.block_bytes().is_some() {
-            return self.pack(bytes, out);
+            return match codec == self.layout.codec() {
+                true => self.pack(bytes, out),
+                false => self.requantize(bytes, tally, out),
+            };
         }
         self.check_floats(bytes)?;
         if codec == self.layout.codec() {
@@ -130,13 +133,23 @@ impl Rows<'_> {
                 .chunks_exact(row_bytes)
                 .zip(blocks.chunks_exact_mut(target_bytes))
             {
-                floats(self.source.codec, row, &mut values);
-                quantize(codec, &values, target)?;
+                match self.source.codec.block_bytes() {
+                    Some(_) => {
+                        values.resize(cols as usize, 0.0);
+                        dequantize(self.source.codec, row, &mut values)?;
+                    }
+                    None => floats(self.source.codec, row, &mut values),
+                }
+                // Floats were looked at before; the scales of blocks are only seen here.
+                quantize(codec, &values, target).map_err(|error| match error {
+                    FormatError::NonFinite { .. } => self.not_finite(index as u64 * 4 + count),
+                    error => error.into(),
+                })?;
                 dequantize(codec, target, &mut stored)?;
                 tally.add(&values, &stored);
                 count += 1;
             }
-            let mut rows = blocks.chunks_exact(target_bytes).take(count);
+            let mut rows = blocks.chunks_exact(target_bytes).take(count as usize);
             self.pack_group([(); 4].map(|()| rows.next()), index as u64 * 4, out)?;
         }
         Ok(())

@@ -7,8 +7,19 @@ use crate::ConvertError;
 /// What the caller wants beyond a faithful copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Requantize float matrices to `q8_0`, `q4_0` or `q4_1`. Without it no weight changes.
+    /// Requantize matrices to `q8_0`, `q4_0` or `q4_1`. Without it no weight changes.
     pub quantize: Option<Codec>,
+    /// Which matrices that concerns.
+    pub scope: Scope,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Those whose weights are floats.
+    #[default]
+    Floats,
+    /// Also those that are quantized already, which adds a second rounding to the first.
+    All,
 }
 
 /// One file of the source.

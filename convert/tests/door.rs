@@ -89,6 +89,7 @@ fn only_quantizations_can_be_asked_for() {
     for codec in [Codec::F32, Codec::F16, Codec::Bf16, Codec::Bytes] {
         let options = Options {
             quantize: Some(codec),
+            ..Default::default()
         };
         let refused = Converter::gguf("a.gguf", 1, options).err();
         assert_eq!(refused, Some(ConvertError::NotAQuantization { codec }));

@@ -224,6 +224,7 @@ fn configurations_say_what_the_golden_readme_says() {
 fn rows_that_are_no_whole_blocks_keep_their_floats_when_requantizing() {
     let options = Options {
         quantize: Some(Codec::Q8_0),
+        ..Default::default()
     };
     let made = convert(&files("llama_mha", "config.json"), options);
     let header = header(&made.bytes);

@@ -218,6 +218,7 @@ fn requantizing_changes_float_matrices_only_and_says_by_how_much() {
     ] {
         let options = convert::Options {
             quantize: Some(codec),
+            ..Default::default()
         };
         let made = gguf_with(&file.write(), options).unwrap();
         let header = header(&made.bytes);
@@ -234,6 +235,45 @@ fn requantizing_changes_float_matrices_only_and_says_by_how_much() {
         assert!(rms > 0.0 && rms < bound, "{codec:?}: {rms}");
         assert_eq!((quantized.matrices, quantized.kept), (1, 7));
     }
+}
+
+/// The expected weights are those of the source's own blocks, within half a step of 8 bits.
+#[test]
+fn requantizing_all_reads_the_weights_that_the_blocks_stand_for() {
+    let file = Gguf::bare().write();
+    let plain = gguf_with(&file, convert::Options::default()).unwrap();
+    let options = convert::Options {
+        quantize: Some(Codec::Q8_0),
+        scope: convert::Scope::All,
+    };
+    let made = gguf_with(&file, options).unwrap();
+    let (before, after) = (header(&plain.bytes), header(&made.bytes));
+    let mut changed = 0;
+    for tensor in after.tensors.iter().filter(|tensor| tensor.shape.rows > 1) {
+        assert_eq!(tensor.layout.codec(), Codec::Q8_0, "{}", tensor.name);
+        let source = before.tensor(&tensor.name).unwrap();
+        changed += u32::from(source.layout.codec() != Codec::Q8_0);
+        for index in 0..tensor.shape.rows {
+            let (want, found) = (
+                row(&plain.bytes, source, index),
+                row(&made.bytes, tensor, index),
+            );
+            for (want, found) in want.chunks(32).zip(found.chunks(32)) {
+                let largest = want.iter().fold(0.0, |m: f32, w| m.max(w.abs()));
+                for (want, found) in want.iter().zip(found) {
+                    // The scale is a half float, which adds a little to half a step.
+                    assert!(
+                        (want - found).abs() <= largest / 127.0 * 0.57,
+                        "{}",
+                        tensor.name
+                    );
+                }
+            }
+        }
+    }
+    assert!(changed > 0);
+    let quantized = made.outcome.quantized.unwrap();
+    assert_eq!(quantized.matrices, changed);
 }
 
 #[test]

@@ -101,12 +101,21 @@ impl Profile {
             .map_err(E2eError::io(&temp))?;
         Ok(Profile(folder))
     }
+
+    /// The folder, which every process of the browser names or descends from one that does.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
 }
 
 impl Browser {
     /// Starts the chosen browser on a profile, which no other browser uses at that time.
     pub async fn start(profile: &Profile) -> Result<Browser> {
-        let engine = Engine::chosen();
+        Browser::start_engine(Engine::chosen(), profile).await
+    }
+
+    /// Starts a certain browser.
+    pub async fn start_engine(engine: Engine, profile: &Profile) -> Result<Browser> {
         let port = free_port()?;
         let mut command = Command::new(engine.driver());
         command.arg(format!("--port={port}"));

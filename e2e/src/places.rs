@@ -90,10 +90,16 @@ fn checkout() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// A test runs from `TARGET/PROFILE/deps/`.
+/// A test runs from `TARGET/PROFILE/deps/`, a program from `TARGET/PROFILE/`.
 fn target() -> Result<PathBuf> {
     let here = std::env::current_exe().map_err(E2eError::io(Path::new("this program")))?;
-    let target = here.ancestors().nth(3).map(Path::to_owned);
+    let folder = here.parent().and_then(Path::file_name);
+    let depth = if folder == Some("deps".as_ref()) {
+        3
+    } else {
+        2
+    };
+    let target = here.ancestors().nth(depth).map(Path::to_owned);
     target.ok_or(E2eError::Missing {
         path: here,
         made_by: "cargo",

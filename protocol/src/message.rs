@@ -63,6 +63,12 @@ pub enum Command {
         measure: Measure,
     },
     Diagnostics,
+    /// As [`Command::Measure`] without the digest, whose hashing takes time of its own; answered
+    /// by [`Event::Done`].
+    Time {
+        request: RequestId,
+        measure: Measure,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -155,9 +155,16 @@ fn commands_that_generate() {
     check(
         Command::Measure {
             request: RequestId(3),
-            measure,
+            measure: measure.clone(),
         },
         "09030301ffff02ffffffff0f100801",
+    );
+    check(
+        Command::Time {
+            request: RequestId(3),
+            measure,
+        },
+        "0b030301ffff02ffffffff0f100801",
     );
 }
 
@@ -246,7 +253,7 @@ fn events_of_a_request() {
 fn what_is_no_message_is_refused() {
     for bytes in [
         &[][..],
-        &[11],                                    // no such command
+        &[12],                                    // no such command
         &[2, 1, 7],                               // no such source
         &[3, 7, 2],                               // neither false nor true
         &[8, 0xff, 0xff, 0xff, 0xff, 0x1f],       // more than 32 bits

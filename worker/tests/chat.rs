@@ -297,6 +297,32 @@ fn measure(world: &mut World, direct: &mut Direct) {
             other => panic!("{other:?}"),
         }
     }
+    // The same work without a digest ends as a chat does.
+    let request = world.next_request();
+    let measure = Measure {
+        prompt_ids,
+        max_new,
+        prefill_tile: 0,
+        mode: Mode::Int8V1,
+    };
+    world.command(Command::Time { request, measure });
+    world.run();
+    match world.events.last() {
+        Some(Event::Done {
+            request: timed,
+            finish,
+            figures,
+        }) => {
+            assert_eq!((*timed, *finish), (request, Finish::Length));
+            let counts = (
+                figures.prompt_tokens,
+                figures.reused_tokens,
+                figures.new_tokens,
+            );
+            assert_eq!(counts, (40, 0, max_new));
+        }
+        other => panic!("{other:?}"),
+    }
     // A chat afterwards has its own options again.
     let request = chat(world, vec![message("Hello")], greedy(2));
     world.run();

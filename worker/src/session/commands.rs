@@ -47,6 +47,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 sampling,
             } => self.on_chat(request, messages, sampling),
             Command::Measure { request, measure } => self.on_measure(request, measure),
+            Command::Time { request, measure } => self.on_time(request, measure),
             Command::Stop { request } => self.on_stop(request),
             Command::Diagnostics => self.on_diagnostics(),
         }
@@ -61,6 +62,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::Load { model, .. } => Subject::Load(*model),
             Command::Chat { request, .. }
             | Command::Measure { request, .. }
+            | Command::Time { request, .. }
             | Command::Stop { request } => Subject::Request(*request),
             Command::DeleteModel { .. } | Command::ListModels => Subject::Store,
             Command::Unload | Command::Diagnostics => Subject::Start,

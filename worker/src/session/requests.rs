@@ -41,6 +41,7 @@ enum Work {
         sampling: Sampling,
     },
     Measure(Measure),
+    Time(Measure),
 }
 
 impl Requests {
@@ -83,6 +84,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
 
     pub(super) fn on_measure(&mut self, request: RequestId, measure: Measure) {
         self.enqueue(request, Work::Measure(measure));
+    }
+
+    pub(super) fn on_time(&mut self, request: RequestId, measure: Measure) {
+        self.enqueue(request, Work::Time(measure));
     }
 
     fn enqueue(&mut self, request: RequestId, work: Work) {

@@ -88,6 +88,11 @@ const ROOMS: &[Room] = &[
         row: 6,
         imports: &[],
     },
+    Room {
+        name: "bench",
+        row: 7,
+        imports: &["format", "protocol", "e2e"],
+    },
 ];
 
 /// In the browser the worker loads the engine as a module of its own; it must not link it.

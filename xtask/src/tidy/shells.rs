@@ -47,6 +47,7 @@ const SHELLS: &[(&str, Shell)] = &[
     ("cli", Shell::Everywhere),
     ("xtask", Shell::Everywhere),
     ("e2e", Shell::Everywhere),
+    ("bench", Shell::Everywhere),
     ("fuzz", Shell::Nowhere),
 ];
 

@@ -21,7 +21,7 @@ const TEXT: &[&str] = &[
     "webmanifest",
 ];
 /// Text without an ending lies at these places.
-const SCRIPTS: &[&str] = &["run", "test", ".ci/run"];
+const SCRIPTS: &[&str] = &["run", "test", ".ci/run", "bench/run", "bench/setup"];
 const SCRIPT_FOLDERS: &[&str] = &["scripts/"];
 /// Built, fetched or kept by tools; not ours to judge.
 const SKIPPED_FOLDERS: &[&str] = &[

@@ -5,7 +5,7 @@ use protocol::abi::{
     FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, KV_F16, MODE_INT8_V1, MODE_STRICT_F32_V1, Options,
     Plan,
 };
-use protocol::{ErrorReport, Message, Mode, Sampling};
+use protocol::{ErrorReport, Measure, Message, Mode, Sampling};
 use store::Disk;
 
 use super::run::{Kind, Running};
@@ -52,7 +52,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let context = model.plan.context;
         let options = match &ask.work {
             Work::Chat { .. } => default_options(context),
-            Work::Measure(measure) => Options {
+            Work::Measure(measure) | Work::Time(measure) => Options {
                 mode: match measure.mode {
                     Mode::StrictF32V1 => MODE_STRICT_F32_V1,
                     Mode::Int8V1 => MODE_INT8_V1,
@@ -116,17 +116,26 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 })
             }
             Work::Measure(measure) => Ok(Prepared {
-                ids: measure.prompt_ids,
-                // Every row counts, so that a model without a tokenizer is measured alike.
-                vocab: rows,
-                sampling: Sampling {
-                    max_new: measure.max_new,
-                    ..Sampling::GREEDY
-                },
                 flags: FLAG_IGNORE_EOS | FLAG_DIGEST | FLAG_COLD,
                 kind: Kind::Measure(Vec::new()),
+                ..fixed(measure, rows)
             }),
+            Work::Time(measure) => Ok(fixed(measure, rows)),
         }
+    }
+}
+
+/// Every row counts, so that a model without a tokenizer is measured alike.
+fn fixed(measure: Measure, rows: u32) -> Prepared {
+    Prepared {
+        ids: measure.prompt_ids,
+        vocab: rows,
+        sampling: Sampling {
+            max_new: measure.max_new,
+            ..Sampling::GREEDY
+        },
+        flags: FLAG_IGNORE_EOS | FLAG_COLD,
+        kind: Kind::Time,
     }
 }
 

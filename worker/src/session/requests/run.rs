@@ -31,6 +31,7 @@ pub enum Kind {
     Chat(TextStream),
     /// The ids so far.
     Measure(Vec<u32>),
+    Time,
 }
 
 /// A time that is known one input later.
@@ -157,7 +158,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                     .map_err(|error| words::prompt_error(&error))?;
                 self.tell_text(request, text);
             }
-            Kind::Chat(_) => {}
+            Kind::Chat(_) | Kind::Time => {}
         }
         Ok(())
     }
@@ -205,7 +206,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                         .map(|text| self.tell_text(request, text))
                         .map_err(|error| words::prompt_error(&error))
                 }
-                Kind::Measure(_) => Ok(()),
+                Kind::Measure(_) | Kind::Time => Ok(()),
             });
         if let Err(error) = ended {
             return self.fail_request(request, error);
