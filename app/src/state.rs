@@ -2,10 +2,11 @@
 //!
 //! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
 //! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
-//! `imports` (with `pace`), `engine`, `chat`, `settings`, `measures`, `notices`, then the two
-//! entrances, `action` and `event`.
+//! `imports` (with `pace`), `engine`, `chat`, `settings`, `measures`, `bench`, `notices`, then the
+//! two entrances, `action` and `event`.
 
 mod action;
+mod bench;
 mod chat;
 mod engine;
 mod event;
@@ -18,6 +19,7 @@ mod settings;
 mod start;
 
 pub use action::Action;
+pub use bench::Bench;
 pub use chat::{
     Chat, Conversation, ConversationId, End, Live, TITLE_CHARS_MAX, Turn, TurnEnd, title_of,
 };
@@ -80,6 +82,7 @@ pub struct App {
     pub chat: Chat,
     pub settings: Settings,
     pub measures: Measures,
+    pub bench: Bench,
     pub notices: Notices,
     pub diagnostics: Option<Diagnostics>,
     pub durability: Durability,
@@ -110,7 +113,7 @@ impl Phase {
 
 impl App {
     pub fn phase(&self) -> Phase {
-        let at_work = self.chat.live().is_some() || self.measures.running().is_some();
+        let at_work = self.is_at_work();
         match (&self.start, &self.engine) {
             (Start::Failed(_), _) => Phase::Failed,
             (Start::Waiting, _) => Phase::Starting,
@@ -126,10 +129,12 @@ impl App {
 
     /// A message can be sent now.
     pub fn can_send(&self) -> bool {
-        self.engine.can_chat()
-            && self.start.ready()
-            && self.chat.live().is_none()
-            && self.measures.running().is_none()
+        self.engine.can_chat() && self.start.ready() && !self.is_at_work()
+    }
+
+    /// The engine is busy with an answer or a measurement.
+    pub fn is_at_work(&self) -> bool {
+        self.chat.live().is_some() || self.measures.running().is_some() || self.bench.is_running()
     }
 
     /// Nothing was ever said and no model is here: the page must say what it is.

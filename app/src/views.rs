@@ -3,6 +3,7 @@
 //! `models`, `about`.
 
 mod about;
+mod bench;
 mod chat;
 mod composer;
 mod conversations;

@@ -16,6 +16,8 @@ use crate::model::{Opened, hash_file, refuse};
 const LONG_PROMPT: u32 = 2000;
 /// Of reading it before the wish to stop comes.
 const BEFORE_STOP: Duration = Duration::from_millis(100);
+/// Number of the request that is stopped.
+const STOPPED: u32 = 1;
 
 type Refused = (BenchPart, Failure);
 
@@ -143,21 +145,38 @@ fn once(opened: &mut Opened, ids: &[u32], max_new: u32) -> Result<Runs, Failure>
     }
 }
 
-/// Milliseconds that a wish to stop waits when it comes as a step begins.
+/// Milliseconds from a wish to stop, which comes from another thread while a long prompt is read,
+/// to the end of the request.
 fn stop(opened: &mut Opened) -> Result<f64, Failure> {
     let context = opened.model.plan().context;
     let ids = bench_prompt(LONG_PROMPT.min(context.saturating_sub(1)), vocab(opened));
-    begin(opened, &ids, 1)?;
-    let started = Instant::now();
-    while started.elapsed() < BEFORE_STOP {
-        if step(opened)?.status == abi::STEP_DONE {
-            begin(opened, &ids, 1)?;
+    let request = Request {
+        number: STOPPED,
+        cold: true,
+        ..opened.greedy(&ids, 1)
+    };
+    let begun = opened.model.begin(request);
+    begun.map_err(|error| refuse(&opened.model.header().tensors, error))?;
+    let stopper = opened.stopper.clone();
+    let wish = std::thread::spawn(move || {
+        std::thread::sleep(BEFORE_STOP);
+        let wished = Instant::now();
+        stopper.stop(STOPPED);
+        wished
+    });
+    let last = loop {
+        let step = step(opened)?;
+        if step.status == abi::STEP_DONE {
+            break step;
         }
+    };
+    let ended = Instant::now();
+    match (wish.join(), last.finish) {
+        (Ok(wished), abi::FINISH_CANCELLED) => Ok(milliseconds(ended - wished)),
+        // A small model reads faster than anyone can stop it: nobody waits for its end.
+        (Ok(_), _) => Ok(0.0),
+        (Err(_), _) => Err(Failure::Machine("no thread to stop from".into())),
     }
-    let wished = Instant::now();
-    step(opened)?;
-    opened.model.stop();
-    Ok(milliseconds(wished.elapsed()))
 }
 
 fn begin(opened: &mut Opened, ids: &[u32], max_new: u32) -> Result<(), Failure> {

@@ -8,7 +8,9 @@ use format::{Hasher, Header, Kind, PIECE_BYTES, PieceLayer, TOKENIZER_TENSOR};
 use prompt::Prompter;
 use protocol::{Stage, TrResult};
 use runtime::sampler::{Malformed, Settings};
-use runtime::{Engine, Kernels, KvFormat, Mode, Model, Options, Request, RuntimeError, Team};
+use runtime::{
+    Engine, Kernels, KvFormat, Mode, Model, Options, Request, RuntimeError, Stopper, Team,
+};
 
 use crate::args;
 use crate::failure::Failure;
@@ -22,6 +24,8 @@ pub struct Opened {
     pub model: Model,
     /// Name of the kernels that run.
     pub kernels: &'static str,
+    /// Ends a numbered request from another thread.
+    pub stopper: Stopper,
 }
 
 /// The engine reads the file through this.
@@ -70,6 +74,7 @@ impl Opened {
             threads => Team::threads(usize::from(threads)).map_err(refused)?,
         };
         let file_len = header.file_len;
+        let stopper = team.stopper();
         let engine = Engine { kernels, team };
         let mut model = Model::open_with(header, options, u64::MAX, engine).map_err(refused)?;
         let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
@@ -85,6 +90,7 @@ impl Opened {
             prompter,
             model,
             kernels: kernels.name(),
+            stopper,
         })
     }
 

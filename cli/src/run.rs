@@ -41,6 +41,7 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         prompter,
         model,
         kernels,
+        ..
     } = &mut opened;
     let prompter = prompter
         .as_ref()

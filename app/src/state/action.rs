@@ -51,6 +51,8 @@ pub enum Action {
     Configure(Settings),
 
     Measure(Probe),
+    Bench,
+    StopBench,
     Inspect,
     Dismiss(NoticeId),
     Restart,
@@ -96,6 +98,8 @@ impl App {
             }
             Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
             Action::Measure(probe) => self.measure(probe),
+            Action::Bench => self.begin_bench(now),
+            Action::StopBench => self.stop_bench(),
             Action::Send { .. }
             | Action::Again { .. }
             | Action::Stop
@@ -235,7 +239,7 @@ impl App {
         let Some((model, _)) = self.engine.loaded() else {
             return Vec::new();
         };
-        if self.chat.live().is_some() || self.measures.running().is_some() {
+        if self.is_at_work() {
             return Vec::new();
         }
         let name = model.name.clone();
@@ -254,6 +258,7 @@ impl App {
         self.engine = Engine::Empty;
         self.imports.lost();
         self.measures.lost();
+        self.bench.lost();
         self.waiting.clear();
         self.notices.add(report);
         let ended = self.chat.lost(now).map(Effect::SaveConversation);

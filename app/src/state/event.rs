@@ -6,6 +6,15 @@ use super::{App, Effect, End, Engine, Millis, Start};
 
 impl App {
     pub fn apply(&mut self, now: Millis, event: Event) -> Vec<Effect> {
+        if !self.bench.is_running() {
+            return self.take(now, event);
+        }
+        let mut effects = self.take(now, event.clone());
+        effects.extend(self.bench_hears(now, &event));
+        effects
+    }
+
+    fn take(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         match event {
             Event::Ready {
                 lane,

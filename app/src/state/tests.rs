@@ -13,6 +13,7 @@ use super::*;
 use crate::error::AppError;
 
 mod answer;
+mod bench;
 mod import;
 mod value;
 mod visit;

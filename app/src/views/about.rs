@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use protocol::ErrorReport;
 
+use super::bench::Bench;
 use super::fit::Fit;
 use super::measures::Measures;
 use super::message::Copy;
@@ -26,6 +27,7 @@ pub fn About() -> impl IntoView {
             <Downgrades/>
             <Fit/>
             <Measures/>
+            <Bench/>
             <Storage/>
             <Records/>
         </div>

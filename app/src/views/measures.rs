@@ -39,10 +39,7 @@ pub fn Measures() -> impl IntoView {
 #[component]
 fn Run(id: &'static str, probe: Probe, words: &'static str) -> impl IntoView {
     let page = Page::here();
-    let idle = page.part(|app| {
-        let busy = app.chat.live().is_some() || app.measures.running().is_some();
-        app.engine.loaded().is_some() && !busy
-    });
+    let idle = page.part(|app| app.engine.loaded().is_some() && !app.is_at_work());
     view! {
         <button
             id=id
