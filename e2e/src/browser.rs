@@ -3,28 +3,21 @@
 use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::engine::Engine;
 use crate::error::{E2eError, Result};
 use crate::process::{Guard, free_port, kill_users_of};
+use crate::screen::Screen;
 
 /// A slow machine starts a browser within this.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Scripts may wait for a model.
-const SCRIPT_TIMEOUT_MS: u64 = 600_000;
-
-/// Which browser; the variable `E2E_BROWSER` chooses.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Engine {
-    Chromium,
-    Firefox,
-}
 
 /// What a browser remembers: storage, service workers, caches.
 pub struct Profile(TempDir);
@@ -37,59 +30,8 @@ pub struct Browser {
     port: u16,
     profile: PathBuf,
     _driver: Guard,
-}
-
-impl Engine {
-    pub fn chosen() -> Engine {
-        match std::env::var("E2E_BROWSER").as_deref() {
-            Ok("firefox") => Engine::Firefox,
-            _ => Engine::Chromium,
-        }
-    }
-
-    fn driver(self) -> &'static str {
-        match self {
-            Engine::Chromium => "chromedriver",
-            Engine::Firefox => "geckodriver",
-        }
-    }
-
-    fn capabilities(self, profile: &Path) -> Map<String, Value> {
-        let mut wanted = Map::new();
-        wanted.insert("timeouts".into(), json!({ "script": SCRIPT_TIMEOUT_MS }));
-        match self {
-            Engine::Chromium => {
-                let arguments = [
-                    "--headless=new".to_owned(),
-                    "--no-sandbox".to_owned(),
-                    "--disable-quic".to_owned(),
-                    "--no-first-run".to_owned(),
-                    "--disable-background-networking".to_owned(),
-                    "--disable-component-update".to_owned(),
-                    "--disable-sync".to_owned(),
-                    "--window-size=1200,900".to_owned(),
-                    format!("--user-data-dir={}", profile.display()),
-                ];
-                wanted.insert("browserName".into(), json!("chrome"));
-                let mut options = json!({ "args": arguments });
-                // Debian's name; the driver looks for another.
-                if let Some(path) = on_path("chromium") {
-                    options["binary"] = json!(path);
-                }
-                wanted.insert("goog:chromeOptions".into(), options);
-            }
-            Engine::Firefox => {
-                wanted.insert("browserName".into(), json!("firefox"));
-                let arguments = json!(["-headless", "-profile", profile]);
-                let mut options = json!({ "args": arguments });
-                if let Some(path) = on_path("firefox-esr") {
-                    options["binary"] = json!(path);
-                }
-                wanted.insert("moz:firefoxOptions".into(), options);
-            }
-        }
-        wanted
-    }
+    /// Ends after the driver, and with it whatever still draws on it.
+    _screen: Option<Screen>,
 }
 
 impl Profile {
@@ -116,15 +58,18 @@ impl Browser {
 
     /// Starts a certain browser.
     pub async fn start_engine(engine: Engine, profile: &Profile) -> Result<Browser> {
+        let screen = engine.screen()?;
         let port = free_port()?;
-        let mut command = Command::new(engine.driver());
-        command.arg(format!("--port={port}"));
+        let mut command = engine.driver(port);
         command.stdin(Stdio::null()).stdout(Stdio::null());
+        if let Some(screen) = &screen {
+            command.env("DISPLAY", screen.name());
+        }
         let driver = Guard::start(&mut command)?;
         wait_for_port(port)?;
 
         let mut builder = ClientBuilder::new(HttpConnector::new());
-        builder.capabilities(engine.capabilities(profile.0.path()));
+        builder.capabilities(engine.capabilities(profile.0.path())?);
         let connected = builder.connect(&format!("http://127.0.0.1:{port}")).await;
         let client = connected.map_err(|error| {
             kill_users_of(profile.0.path());
@@ -138,6 +83,7 @@ impl Browser {
             port,
             profile: profile.0.path().to_owned(),
             _driver: driver,
+            _screen: screen,
         })
     }
 
@@ -156,7 +102,7 @@ impl Browser {
              const args = [...arguments].slice(0, -1);
              (async () => {{ {script} }})().then(
                  (value) => answer({{ value: value ?? null }}),
-                 (error) => answer({{ error: String(error?.stack ?? error) }}));"
+                 (error) => answer({{ error: `${{error}}\n${{error?.stack ?? ''}}` }}));"
         );
         let answer = self.client.execute_async(&wrapped, args.to_vec()).await?;
         match answer["error"].as_str() {
@@ -236,11 +182,4 @@ fn wait_for_port(port: u16) -> Result<()> {
             _ => std::thread::sleep(Duration::from_millis(20)),
         }
     }
-}
-
-fn on_path(program: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{E2eError, Result};
 
-/// Serves a few files from memory until the test program ends.
+/// Serves a few files from memory until the test program ends, to pages that may share memory.
 pub struct Folder {
     /// `http://host:port/`.
     pub address: String,
@@ -62,6 +62,8 @@ fn answer(mut stream: TcpStream, files: &BTreeMap<String, Vec<u8>>) -> std::io::
     write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+         Cross-Origin-Opener-Policy: same-origin\r\n\
+         Cross-Origin-Embedder-Policy: require-corp\r\n\
          Connection: close\r\n\r\n",
         body.len()
     )?;

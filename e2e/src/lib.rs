@@ -2,12 +2,13 @@
 //!
 //! Reading order: `error`, `places` (what must have been built), `process` (nothing outlives a
 //! test), `http` and `folder` (the smallest client and server), `server` (`tinyrustlm serve`),
-//! `browser` (driver, profile, session), `page` (the app's page), `link` (a worker without a
-//! page).
+//! `engine` and `screen` (what browsers need), `browser` (driver, profile, session), `page` (the
+//! app's page), `link` (a worker without a page).
 //!
 //! `./test` builds what is needed and runs these tests one after another.
 
 mod browser;
+mod engine;
 mod error;
 mod folder;
 mod http;
@@ -15,9 +16,11 @@ mod link;
 mod page;
 mod places;
 mod process;
+mod screen;
 mod server;
 
-pub use browser::{Browser, Engine, Profile};
+pub use browser::{Browser, Profile};
+pub use engine::Engine;
 pub use error::{E2eError, Result};
 pub use folder::Folder;
 pub use http::{Reply, get};

@@ -7,14 +7,19 @@
 
 use std::time::Duration;
 
-use e2e::{Browser, Folder, Profile, suite_lane};
-use protocol::LANES;
+use e2e::{Browser, Engine, Folder, Profile, suite_lane};
+use protocol::{LANES, Lane};
 use serde_json::{Value, json};
 
-/// Runs all cases, giving the browser air between them; answers the count and what failed.
+/// Of the memory that a lane with threads is given: 64 MiB.
+const SHARED_PAGES: u32 = 1024;
+/// Runs all cases on one thread, giving the browser air between them; answers the count and what failed.
 const RUN: &str = "
     const bytes = await (await fetch(args[0])).arrayBuffer();
-    const imports = { env: { host_read: () => 7 } };
+    const pages = args[1];
+    const memory = pages &&
+        new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    const imports = { env: { host_read: () => 7, memory } };
     const { instance } = await WebAssembly.instantiate(bytes, imports);
     const { suite_count, suite_run } = instance.exports;
     const count = suite_count();
@@ -28,8 +33,29 @@ const RUN: &str = "
     return { count, failed };";
 
 #[tokio::test]
-async fn every_lane_passes_the_kernel_suite() {
-    let files = LANES
+async fn every_lane_passes_the_kernel_suite_in_chromium() {
+    every_lane_passes_the_kernel_suite(Engine::Chromium, LANES).await;
+}
+
+#[tokio::test]
+async fn every_lane_passes_the_kernel_suite_in_firefox() {
+    every_lane_passes_the_kernel_suite(Engine::Firefox, LANES).await;
+}
+
+/// It has neither shared memory nor relaxed vectors.
+#[tokio::test]
+async fn every_lane_that_webkit_has_passes_the_kernel_suite() {
+    let lanes: Vec<Lane> = LANES
+        .iter()
+        .filter(|lane| Engine::WebKit.has(lane.required_features))
+        .copied()
+        .collect();
+    assert_eq!(lanes.len(), 2);
+    every_lane_passes_the_kernel_suite(Engine::WebKit, &lanes).await;
+}
+
+async fn every_lane_passes_the_kernel_suite(engine: Engine, lanes: &[Lane]) {
+    let files = lanes
         .iter()
         .map(|lane| {
             let path = suite_lane(lane.name).unwrap();
@@ -38,13 +64,13 @@ async fn every_lane_passes_the_kernel_suite() {
         .collect();
     let folder = Folder::serve(files).unwrap();
     let profile = Profile::fresh().unwrap();
-    let browser = Browser::start(&profile).await.unwrap();
+    let browser = Browser::start_engine(engine, &profile).await.unwrap();
     browser.client.goto(&folder.address).await.unwrap();
-    // A lane with threads needs a pool of workers.
-    for lane in LANES.iter().filter(|lane| !lane.has_threads()) {
+    for lane in lanes {
         let url = format!("{}{}.wasm", folder.address, lane.name);
-        let outcome = browser.js(RUN, &[json!(url)]).await.unwrap();
-        println!("{}: {outcome}", lane.name);
+        let pages = lane.has_threads().then_some(SHARED_PAGES);
+        let outcome = browser.js(RUN, &[json!(url), json!(pages)]).await.unwrap();
+        println!("{engine:?}, {}: {outcome}", lane.name);
         assert_eq!(outcome["failed"], Value::Array(Vec::new()), "{}", lane.name);
         assert!(outcome["count"].as_u64() > Some(0), "{}", lane.name);
     }
