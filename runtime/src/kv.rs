@@ -31,8 +31,8 @@ struct Layer {
 
 enum Store {
     F32(Vec<f32>),
-    /// Bits of 16-bit floats.
-    F16(Vec<u16>),
+    /// Bits of 16-bit floats, and whether none of all that were ever written was infinite or NaN.
+    F16(Vec<u16>, bool),
 }
 
 /// Bytes of the cache for `context` positions, or `None` if that does not fit 64 bits.
@@ -103,7 +103,7 @@ impl Store {
     fn reserve(format: KvFormat, len: usize) -> Result<Store, RuntimeError> {
         Ok(match format {
             KvFormat::F32 => Store::F32(reserve_memory(len, Stage::Allocate)?),
-            KvFormat::F16 => Store::F16(reserve_memory(len, Stage::Allocate)?),
+            KvFormat::F16 => Store::F16(reserve_memory(len, Stage::Allocate)?, true),
         })
     }
 
@@ -111,7 +111,7 @@ impl Store {
     fn grow_to(&mut self, len: usize) {
         match self {
             Store::F32(cells) if cells.len() < len => cells.resize(len, 0.0),
-            Store::F16(cells) if cells.len() < len => cells.resize(len, 0),
+            Store::F16(cells, _) if cells.len() < len => cells.resize(len, 0),
             _ => {}
         }
     }
@@ -124,12 +124,13 @@ impl Store {
                     *cell = *value;
                 }
             }
-            Store::F16(cells) => {
+            Store::F16(cells, finite) => {
                 let mut halves = [0; 32];
                 let mut cells = cells[first..].iter_mut().step_by(step);
                 for values in values.chunks(halves.len()) {
                     for (half, value) in halves.iter_mut().zip(values) {
                         *half = f16_from_f32(*value);
+                        *finite &= *half & 0x7c00 != 0x7c00;
                     }
                     // The halves lead: a zip takes one more from whichever side leads.
                     for (half, cell) in halves[..values.len()].iter().zip(cells.by_ref()) {
@@ -143,7 +144,8 @@ impl Store {
     fn cells(&self, first: usize) -> Cells<'_> {
         match self {
             Store::F32(cells) => Cells::F32(&cells[first..]),
-            Store::F16(cells) => Cells::F16(&cells[first..]),
+            Store::F16(cells, true) => Cells::FiniteF16(&cells[first..]),
+            Store::F16(cells, false) => Cells::F16(&cells[first..]),
         }
     }
 }

@@ -16,13 +16,15 @@ pub enum Cells<'a> {
     F32(&'a [f32]),
     /// Bits of 16-bit floats.
     F16(&'a [u16]),
+    /// Bits of 16-bit floats, none of them infinite or NaN.
+    FiniteF16(&'a [u16]),
 }
 
 impl Cells<'_> {
     fn len(&self) -> usize {
         match self {
             Cells::F32(cells) => cells.len(),
-            Cells::F16(cells) => cells.len(),
+            Cells::F16(cells) | Cells::FiniteF16(cells) => cells.len(),
         }
     }
 
@@ -30,7 +32,7 @@ impl Cells<'_> {
     fn get(&self, at: usize) -> f32 {
         match self {
             Cells::F32(cells) => cells[at],
-            Cells::F16(cells) => f16_to_f32(cells[at]),
+            Cells::F16(cells) | Cells::FiniteF16(cells) => f16_to_f32(cells[at]),
         }
     }
 }

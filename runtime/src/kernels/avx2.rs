@@ -131,6 +131,18 @@ impl Lanes for Eight {
         }
     }
 
+    type Halves = ();
+
+    #[inline(always)]
+    unsafe fn halves() {}
+
+    /// One instruction has no easy cases.
+    #[inline(always)]
+    unsafe fn load_two_finite_f16(from: *const u16, _: ()) -> [Eight; 2] {
+        // SAFETY: the trait's contract.
+        unsafe { Eight::load_two_f16(from) }
+    }
+
     #[inline(always)]
     unsafe fn groups_f32(from: Places) -> Eight {
         // SAFETY: the trait's contract.

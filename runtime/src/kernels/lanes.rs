@@ -35,6 +35,11 @@ pub(super) trait Lanes: Copy {
     unsafe fn store(self, to: *mut f32);
     /// `2 * LEN` f16, exactly, infinities and NaN included.
     unsafe fn load_two_f16(from: *const u16) -> [Self; 2];
+    /// What [`Lanes::load_two_finite_f16`] needs, made once for a loop.
+    type Halves: Copy;
+    unsafe fn halves() -> Self::Halves;
+    /// `2 * LEN` finite f16, exactly.
+    unsafe fn load_two_finite_f16(from: *const u16, halves: Self::Halves) -> [Self; 2];
 
     /// Four floats (16 bytes) for each group.
     unsafe fn groups_f32(from: Places) -> Self;

@@ -95,6 +95,18 @@ impl Lanes for Four {
         unsafe { [four_f16(from), four_f16(from.add(4))] }
     }
 
+    type Halves = ();
+
+    #[inline(always)]
+    unsafe fn halves() {}
+
+    /// One instruction has no easy cases.
+    #[inline(always)]
+    unsafe fn load_two_finite_f16(from: *const u16, _: ()) -> [Four; 2] {
+        // SAFETY: the trait's contract.
+        unsafe { Four::load_two_f16(from) }
+    }
+
     #[inline(always)]
     unsafe fn groups_f32(from: Places) -> Four {
         // SAFETY: the trait's contract; bytes are loaded, at any alignment.

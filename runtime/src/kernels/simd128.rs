@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use core::arch::wasm32::*;
+use core::hint::black_box;
 
 use protocol::TrResult;
 
@@ -88,6 +89,24 @@ impl Lanes for Four {
         let magnitude = v128_and(bits, i16x8_splat(0x7fff));
         let special = i16x8_gt(magnitude, i16x8_splat(0x7bff));
         halves(bits, v128_and(special, i16x8_splat(0x7f80)))
+    }
+
+    type Halves = [v128; 2];
+
+    /// Opaque: made anew for each vector, constants would cost as much as what they are for.
+    #[inline(always)]
+    unsafe fn halves() -> [v128; 2] {
+        black_box([u32x4_splat(0x8fff_e000), u32x4_splat((127 + 112) << 23)])
+    }
+
+    /// As `halves` below, with the sign spread over what is masked away.
+    #[inline(always)]
+    unsafe fn load_two_finite_f16(from: *const u16, [kept, up]: [v128; 2]) -> [Four; 2] {
+        [0, 4].map(|at| {
+            // SAFETY: the trait's contract.
+            let bits = unsafe { i32x4_load_extend_i16x4(from.add(at).cast()) };
+            Four(f32x4_mul(v128_and(i32x4_shl(bits, 13), kept), up))
+        })
     }
 
     #[inline(always)]

@@ -11,6 +11,19 @@ use crate::kernels::{Attention, Cells, KV_BLOCK, Kernels, KvHead, f16_from_f32};
 
 type Outcome = Result<u64, &'static str>;
 
+enum Finite {
+    Keys,
+    Values,
+}
+
+/// By turns.
+fn finite(turn: usize) -> Finite {
+    match turn % 2 {
+        0 => Finite::Keys,
+        _ => Finite::Values,
+    }
+}
+
 /// A cache of random content, longer than its positions by what a block leaves.
 struct Cache {
     keys: Vec<f32>,
@@ -36,10 +49,13 @@ impl Cache {
         }
     }
 
-    fn head(&self, half: bool) -> KvHead<'_> {
-        let (keys, values) = match half {
-            false => (Cells::F32(&self.keys), Cells::F32(&self.values)),
-            true => (Cells::F16(&self.halves[0]), Cells::F16(&self.halves[1])),
+    /// Floats, or halves: known to be finite are the keys, or the values.
+    fn head(&self, halves: Option<Finite>) -> KvHead<'_> {
+        let [k, v] = &self.halves;
+        let (keys, values) = match halves {
+            None => (Cells::F32(&self.keys), Cells::F32(&self.values)),
+            Some(Finite::Keys) => (Cells::FiniteF16(k), Cells::F16(v)),
+            Some(Finite::Values) => (Cells::F16(k), Cells::FiniteF16(v)),
         };
         KvHead {
             keys,
@@ -102,8 +118,15 @@ fn lengths(kernels: Kernels, half: bool) -> Outcome {
             let queries = random.units(count * head_dim, 1.0);
             let softcap = if end % 5 == 0 { 20.0 } else { 0.0 };
             for start in [0, end / 2, end - 1] {
-                let run =
-                    |kernels| attend(kernels, &queries, cache.head(half), start..end, softcap);
+                let run = |kernels| {
+                    attend(
+                        kernels,
+                        &queries,
+                        cache.head(half.then(|| finite(end))),
+                        start..end,
+                        softcap,
+                    )
+                };
                 let (Ok(got), Ok(want)) = (run(kernels), run(Kernels::SCALAR)) else {
                     return Err("attention failed");
                 };
@@ -136,7 +159,7 @@ pub fn together(kernels: Kernels) -> Outcome {
                 let queries = random.units(positions * count * head_dim, 1.0);
                 let softcap = if positions == 5 { 20.0 } else { 0.0 };
                 for half in [false, true] {
-                    let kv = cache.head(half);
+                    let kv = cache.head(half.then(|| finite(positions)));
                     let all = [positions, start, end];
                     let Ok(got) = attend_all(kernels, &queries, kv, all, softcap) else {
                         return Err("attention failed");
@@ -164,7 +187,7 @@ pub fn one_key(kernels: Kernels) -> Outcome {
     for position in 0..64 {
         let queries = random.units(48, 1.0);
         let span = position..position + 1;
-        let Ok(out) = attend(kernels, &queries, cache.head(false), span, 0.0) else {
+        let Ok(out) = attend(kernels, &queries, cache.head(None), span, 0.0) else {
             return Err("attention failed");
         };
         let row = position / KV_BLOCK * cache.stride + position % KV_BLOCK * 24;
@@ -180,7 +203,7 @@ pub fn failures(kernels: Kernels) -> Outcome {
     let mut random = Random(7);
     let mut cache = Cache::new(&mut random, 40, 8);
     let queries = random.units(8, 1.0);
-    let span_of = |cache: &Cache, span| attend(kernels, &queries, cache.head(false), span, 0.0);
+    let span_of = |cache: &Cache, span| attend(kernels, &queries, cache.head(None), span, 0.0);
     if span_of(&cache, 3..3) != Err(TrResult::InvalidArgument) {
         return Err("a span without keys is not refused");
     }

@@ -16,46 +16,71 @@ const WIDE: usize = 2;
 /// Query heads of a tile: their sums and what they are made of fill the registers.
 const HEADS: usize = 4;
 
-/// Elements of a cache, readable as vectors.
-trait Element: Copy {
+/// A kind of elements of a cache, readable as vectors.
+trait Element {
+    type Cell: Copy;
     /// Reading one costs more than reading a float.
     const PACKED: bool;
 
     /// # Safety
     ///
     /// As for [`Lanes`]: `2 * LEN` elements.
-    unsafe fn load<L: Lanes>(from: *const Self) -> [L; WIDE];
+    unsafe fn load<L: Lanes>(from: *const Self::Cell, halves: L::Halves) -> [L; WIDE];
 
-    fn exact(self) -> f32;
+    fn exact(cell: Self::Cell) -> f32;
 }
 
-impl Element for f32 {
+struct Single;
+
+impl Element for Single {
+    type Cell = f32;
     const PACKED: bool = false;
 
     #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const f32) -> [L; WIDE] {
+    unsafe fn load<L: Lanes>(from: *const f32, _: L::Halves) -> [L; WIDE] {
         // SAFETY: the caller's contract.
         unsafe { [L::load(from), L::load(from.add(L::LEN))] }
     }
 
     #[inline(always)]
-    fn exact(self) -> f32 {
-        self
+    fn exact(cell: f32) -> f32 {
+        cell
     }
 }
 
-impl Element for u16 {
+struct Half;
+
+impl Element for Half {
+    type Cell = u16;
     const PACKED: bool = true;
 
     #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const u16) -> [L; WIDE] {
+    unsafe fn load<L: Lanes>(from: *const u16, _: L::Halves) -> [L; WIDE] {
         // SAFETY: the caller's contract.
         unsafe { L::load_two_f16(from) }
     }
 
     #[inline(always)]
-    fn exact(self) -> f32 {
-        f16_to_f32(self)
+    fn exact(cell: u16) -> f32 {
+        f16_to_f32(cell)
+    }
+}
+
+struct FiniteHalf;
+
+impl Element for FiniteHalf {
+    type Cell = u16;
+    const PACKED: bool = true;
+
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const u16, halves: L::Halves) -> [L; WIDE] {
+        // SAFETY: the caller's contract.
+        unsafe { L::load_two_finite_f16(from, halves) }
+    }
+
+    #[inline(always)]
+    fn exact(cell: u16) -> f32 {
+        f16_to_f32(cell)
     }
 }
 
@@ -67,8 +92,9 @@ pub unsafe fn scores<L: Lanes>(job: &Attention<'_>, scores: &mut [f32], block: &
     // SAFETY: the caller's contract.
     unsafe {
         match job.kv.keys {
-            Cells::F32(keys) => scores_of::<L, f32>(job, keys, scores, block),
-            Cells::F16(keys) => scores_of::<L, u16>(job, keys, scores, block),
+            Cells::F32(keys) => scores_of::<L, Single>(job, keys, scores, block),
+            Cells::F16(keys) => scores_of::<L, Half>(job, keys, scores, block),
+            Cells::FiniteF16(keys) => scores_of::<L, FiniteHalf>(job, keys, scores, block),
         }
     }
 }
@@ -76,7 +102,7 @@ pub unsafe fn scores<L: Lanes>(job: &Attention<'_>, scores: &mut [f32], block: &
 #[inline(always)]
 unsafe fn scores_of<L: Lanes, E: Element>(
     job: &Attention<'_>,
-    keys: &[E],
+    keys: &[E::Cell],
     scores: &mut [f32],
     block: &mut [f32],
 ) {
@@ -89,7 +115,7 @@ unsafe fn scores_of<L: Lanes, E: Element>(
         unsafe {
             if E::PACKED && job.queries() > HEADS {
                 unpack::<L, E>(keys, block);
-                block_scores::<L, f32>(job, &block[..keys.len()], index, scores);
+                block_scores::<L, Single>(job, &block[..keys.len()], index, scores);
             } else {
                 block_scores::<L, E>(job, keys, index, scores);
             }
@@ -105,7 +131,7 @@ unsafe fn scores_of<L: Lanes, E: Element>(
 #[inline(always)]
 unsafe fn block_scores<L: Lanes, E: Element>(
     job: &Attention<'_>,
-    keys: &[E],
+    keys: &[E::Cell],
     index: usize,
     scores: &mut [f32],
 ) {
@@ -132,13 +158,15 @@ unsafe fn block_scores<L: Lanes, E: Element>(
 ///
 /// The instructions of `L` exist.
 #[inline(always)]
-unsafe fn unpack<L: Lanes, E: Element>(from: &[E], into: &mut [f32]) {
+unsafe fn unpack<L: Lanes, E: Element>(from: &[E::Cell], into: &mut [f32]) {
     assert!(into.len() >= from.len());
+    // SAFETY: the caller's contract.
+    let halves = unsafe { L::halves() };
     let mut at = 0;
     while at + WIDE * L::LEN <= from.len() {
         // SAFETY: `WIDE * LEN` elements are left in both.
         unsafe {
-            let vectors = E::load::<L>(from.as_ptr().add(at));
+            let vectors = E::load::<L>(from.as_ptr().add(at), halves);
             for v in 0..WIDE {
                 vectors[v].store(into.as_mut_ptr().add(at + v * L::LEN));
             }
@@ -146,7 +174,7 @@ unsafe fn unpack<L: Lanes, E: Element>(from: &[E], into: &mut [f32]) {
         at += WIDE * L::LEN;
     }
     for (into, from) in into[at..].iter_mut().zip(&from[at..]) {
-        *into = from.exact();
+        *into = E::exact(*from);
     }
 }
 
@@ -158,7 +186,7 @@ unsafe fn unpack<L: Lanes, E: Element>(from: &[E], into: &mut [f32]) {
 #[inline(always)]
 unsafe fn heads_scores<L: Lanes, E: Element, const H: usize>(
     job: &Attention<'_>,
-    keys: &[E],
+    keys: &[E::Cell],
     head: usize,
     width: usize,
     out: &mut [f32],
@@ -167,6 +195,8 @@ unsafe fn heads_scores<L: Lanes, E: Element, const H: usize>(
     let queries = &job.queries[head * head_dim..];
     assert!(keys.len() >= head_dim * KV_BLOCK && queries.len() >= H * head_dim);
     assert!(out.len() >= (H - 1) * width + KV_BLOCK);
+    // SAFETY: the caller's contract.
+    let halves = unsafe { L::halves() };
     let mut slot = 0;
     while slot < KV_BLOCK {
         // SAFETY: `slot + WIDE * LEN <= 32` because `WIDE * LEN` divides 32; `d < head_dim`, so
@@ -176,7 +206,7 @@ unsafe fn heads_scores<L: Lanes, E: Element, const H: usize>(
             let mut acc = [[L::splat(0.0); WIDE]; H];
             for d in 0..head_dim {
                 let row = keys.as_ptr().add(d * KV_BLOCK + slot);
-                let k = E::load::<L>(row);
+                let k = E::load::<L>(row, halves);
                 for h in 0..H {
                     let q = L::splat(*queries.as_ptr().add(h * head_dim + d));
                     for v in 0..WIDE {
@@ -205,8 +235,9 @@ pub unsafe fn values<L: Lanes>(job: &Attention<'_>, e: &[f32], block: &mut [f32]
     // SAFETY: the caller's contract.
     unsafe {
         match job.kv.values {
-            Cells::F32(values) => values_of::<L, f32>(job, values, e, block, out),
-            Cells::F16(values) => values_of::<L, u16>(job, values, e, block, out),
+            Cells::F32(values) => values_of::<L, Single>(job, values, e, block, out),
+            Cells::F16(values) => values_of::<L, Half>(job, values, e, block, out),
+            Cells::FiniteF16(values) => values_of::<L, FiniteHalf>(job, values, e, block, out),
         }
     }
 }
@@ -214,7 +245,7 @@ pub unsafe fn values<L: Lanes>(job: &Attention<'_>, e: &[f32], block: &mut [f32]
 #[inline(always)]
 unsafe fn values_of<L: Lanes, E: Element>(
     job: &Attention<'_>,
-    values: &[E],
+    values: &[E::Cell],
     e: &[f32],
     block: &mut [f32],
     out: &mut [f32],
@@ -234,7 +265,7 @@ unsafe fn values_of<L: Lanes, E: Element>(
         unsafe {
             if E::PACKED && job.queries() > HEADS {
                 unpack::<L, E>(values, block);
-                block_values::<L, f32>(job, &block[..values.len()], seen, e, out);
+                block_values::<L, Single>(job, &block[..values.len()], seen, e, out);
             } else {
                 block_values::<L, E>(job, values, seen, e, out);
             }
@@ -251,7 +282,7 @@ unsafe fn values_of<L: Lanes, E: Element>(
 #[inline(always)]
 unsafe fn block_values<L: Lanes, E: Element>(
     job: &Attention<'_>,
-    values: &[E],
+    values: &[E::Cell],
     seen: Range<usize>,
     e: &[f32],
     out: &mut [f32],
@@ -285,7 +316,7 @@ unsafe fn block_values<L: Lanes, E: Element>(
 /// The instructions of `L` exist.
 #[inline(always)]
 unsafe fn heads_values<L: Lanes, E: Element, const H: usize>(
-    values: &[E],
+    values: &[E::Cell],
     e: &[f32],
     head_dim: usize,
     width: usize,
@@ -293,6 +324,8 @@ unsafe fn heads_values<L: Lanes, E: Element, const H: usize>(
 ) -> usize {
     let count = values.len() / head_dim;
     assert!(e.len() >= (H - 1) * width + count && out.len() >= H * head_dim);
+    // SAFETY: the caller's contract.
+    let halves = unsafe { L::halves() };
     let mut d = 0;
     while d + WIDE * L::LEN <= head_dim {
         // SAFETY: `d + WIDE * LEN <= head_dim` and `p < count`, so the loads end within
@@ -307,7 +340,7 @@ unsafe fn heads_values<L: Lanes, E: Element, const H: usize>(
             }
             for p in 0..count {
                 let row = values.as_ptr().add(p * head_dim + d);
-                let x = E::load::<L>(row);
+                let x = E::load::<L>(row, halves);
                 for h in 0..H {
                     let e = L::splat(*e.as_ptr().add(h * width + p));
                     for v in 0..WIDE {
@@ -327,7 +360,7 @@ unsafe fn heads_values<L: Lanes, E: Element, const H: usize>(
         for d in d..head_dim {
             let sum = &mut out[h * head_dim + d];
             for p in 0..count {
-                *sum += e[h * width + p] * values[p * head_dim + d].exact();
+                *sum += e[h * width + p] * E::exact(values[p * head_dim + d]);
             }
         }
     }
