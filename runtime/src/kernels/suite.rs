@@ -8,9 +8,12 @@
 //! Runs natively as tests, and inside a Wasm engine through `suite_exports`.
 
 mod attention;
+mod by_hand;
+mod edges;
 mod hashes;
 pub(super) mod operands;
 mod products;
+mod routing;
 mod vectors;
 
 use super::Kernels;
@@ -119,6 +122,22 @@ pub const CASES: &[Case] = &[
         vectors::half,
         0x1f87_f165_810e_a7c5,
     ),
+    case("edges: tiles", edges::tiles, 0x639c_e355_ca4c_b07e),
+    case(
+        "edges: operands anywhere",
+        edges::unaligned,
+        0xa769_c7f3_6e50_e365,
+    ),
+    case("edges: every length", edges::lengths, 0xf839_9b4f_252d_acd5),
+    case(
+        "by hand: rotation at the ends of a context",
+        by_hand::rope,
+        0,
+    ),
+    case("by hand: tails of SwiGLU", by_hand::swiglu, 0),
+    case("by hand: tails of blocks", by_hand::tails, 0),
+    case("by hand: heads read their own keys", by_hand::heads, 0),
+    case("by hand: repetition", by_hand::repetition, 0),
 ];
 
 const fn case(
