@@ -1,7 +1,7 @@
 //! Drives the finished app in a real browser, as a person would.
 //!
 //! Reading order: `error`, `places` (what must have been built), `process` (nothing outlives a
-//! test), `http` and `folder` (the smallest client and server), `server` (`tinyrustlm serve`),
+//! test), `program` (the native answers), `http` and `folder` (the smallest client and server), `server` (`tinyrustlm serve`),
 //! `engine` and `screen` (what browsers need), `browser` (driver, profile, session), `page` (the
 //! app's page), `link` (a worker without a page).
 //!
@@ -16,6 +16,7 @@ mod link;
 mod page;
 mod places;
 mod process;
+mod program;
 mod screen;
 mod server;
 
@@ -26,5 +27,6 @@ pub use folder::Folder;
 pub use http::{Reply, get};
 pub use link::WorkerLink;
 pub use page::Page;
-pub use places::{dist, eval, golden, model_gguf, model_slm, suite_lane};
+pub use places::{dist, golden, model_gguf, model_slm, suite_lane};
+pub use program::{convert, eval};
 pub use server::{Line, Options, Server};

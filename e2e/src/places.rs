@@ -1,10 +1,6 @@
 //! What must have been built before a browser test can run.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use serde_json::Value;
 
 use crate::error::{E2eError, Result};
 
@@ -47,42 +43,6 @@ pub fn golden() -> Result<PathBuf> {
 
 pub fn tinyrustlm() -> Result<PathBuf> {
     existing(target()?.join("release/tinyrustlm"), "")
-}
-
-/// The native program's answers to lines of `tinyrustlm eval`.
-pub fn eval(arguments: &[&str], lines: &[Value]) -> Result<Vec<Value>> {
-    let program = tinyrustlm()?;
-    let start = |source| E2eError::Start {
-        program: program.clone(),
-        source,
-    };
-    let mut child = Command::new(&program)
-        .arg("eval")
-        .arg(model_slm()?)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(start)?;
-    if let Some(mut input) = child.stdin.take() {
-        for line in lines {
-            writeln!(input, "{line}").map_err(E2eError::io(&program))?;
-        }
-    }
-    let output = child.wait_with_output().map_err(E2eError::io(&program))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let shape = |found: &str| E2eError::Shape {
-        what: "an answer of tinyrustlm eval",
-        found: found.to_owned(),
-    };
-    let answers: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).map_err(|_| shape(line)))
-        .collect::<Result<_>>()?;
-    match answers.len() == lines.len() {
-        true => Ok(answers),
-        false => Err(shape(&text)),
-    }
 }
 
 fn checkout() -> &'static Path {
