@@ -6,6 +6,11 @@
 //! `team`; above them `self_test`, and `lane`, `handles`, `staging`, `heap`, `abi` (the C functions
 //! of a compiled lane).
 #![no_std]
+// A lane with threads is built with its own standard library, where waiting is not stable yet.
+#![cfg_attr(
+    all(target_arch = "wasm32", target_feature = "atomics"),
+    feature(stdarch_wasm_atomic_wait)
+)]
 
 extern crate alloc;
 #[cfg(any(test, feature = "threads"))]
