@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::task::Work;
+
 /// Compares this engine with others on this machine.
 #[derive(Parser)]
 #[command(max_term_width = 100)]
@@ -35,6 +37,12 @@ pub struct Arguments {
     /// locks stay away.
     #[arg(long, value_delimiter = ',')]
     pub lock: Vec<PathBuf>,
+    /// Seconds after which locks are given up for a moment.
+    #[arg(long, default_value_t = 45.0)]
+    pub turn: f64,
+    /// Only these pieces of work.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Work::ALL)]
+    pub works: Vec<Work>,
     /// Report again what an earlier run measured.
     #[arg(long)]
     pub report: bool,

@@ -95,7 +95,7 @@ async fn contest(
         prompts: prompts(&slm(arguments, model), &folder)?,
         folder: &folder,
     };
-    let mut hold = Hold::take(&arguments.lock)?;
+    let mut hold = Hold::take(&arguments.lock, arguments.turn)?;
     let mut players = Vec::new();
     measure_memory(&mut bundle.models[at]);
     for entrant in ENTRANTS
@@ -107,7 +107,7 @@ async fn contest(
         hold.breathe()?;
     }
     for round in 0..arguments.runs {
-        for work in Work::ALL {
+        for work in arguments.works.iter().copied() {
             for player in &mut players {
                 room.turn(player, work, round, &mut bundle.models[at]).await;
                 hold.breathe()?;

@@ -25,6 +25,7 @@ pub enum BenchError {
         of: String,
         said: String,
     },
+    Interrupted,
     /// An engine of this project and its peer do not read the same tokens.
     Tokens {
         prompt: String,
@@ -60,6 +61,7 @@ impl fmt::Display for BenchError {
             BenchError::Io { path, source } => write!(f, "{source}: {}", path.display()),
             BenchError::Program { path, said } => write!(f, "{} said {said:?}", path.display()),
             BenchError::Answer { of, said } => write!(f, "{of} answered {said}"),
+            BenchError::Interrupted => f.write_str("interrupted"),
             BenchError::Tokens {
                 prompt,
                 ours,

@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use crate::error::{BenchError, Result};
 
-/// Others wait at most about this long, and one piece of work more.
-const TURN: Duration = Duration::from_secs(45);
-
 /// Locked files. Every program that locks one of them before it computes waits meanwhile.
 pub struct Hold<'a> {
     paths: &'a [PathBuf],
     files: Vec<File>,
     since: Instant,
+    /// Others wait at most about this long, and one piece of work more.
+    turn: Duration,
 }
 
 impl<'a> Hold<'a> {
-    pub fn take(paths: &'a [PathBuf]) -> Result<Hold<'a>> {
+    pub fn take(paths: &'a [PathBuf], turn_s: f64) -> Result<Hold<'a>> {
         let mut hold = Hold {
             paths,
             files: Vec::new(),
             since: Instant::now(),
+            turn: Duration::from_secs_f64(turn_s),
         };
         hold.lock()?;
         Ok(hold)
@@ -29,7 +29,7 @@ impl<'a> Hold<'a> {
 
     /// Between two pieces of work: lets others go first if it has been long.
     pub fn breathe(&mut self) -> Result<()> {
-        if self.files.is_empty() || self.since.elapsed() < TURN {
+        if self.files.is_empty() || self.since.elapsed() < self.turn {
             return Ok(());
         }
         self.files.clear();

@@ -20,10 +20,18 @@ use clap::Parser;
 
 use arguments::Arguments;
 
+/// Browsers and programs are ended in good order when a person interrupts this one.
+async fn until_interrupted(arguments: &Arguments) -> error::Result<bundle::Bundle> {
+    tokio::select! {
+        ended = contest::hold(arguments) => ended,
+        _ = tokio::signal::ctrl_c() => Err(error::BenchError::Interrupted),
+    }
+}
+
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
     let ended = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime.block_on(contest::hold(&arguments)),
+        Ok(runtime) => runtime.block_on(until_interrupted(&arguments)),
         Err(error) => Err(error::BenchError::io(std::path::Path::new("threads"))(
             error,
         )),

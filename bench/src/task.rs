@@ -1,15 +1,21 @@
 //! What is compared, and what is wanted of it.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// One piece of work, the same for every engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Work {
     /// The positions of a prompt of 128 tokens and the choice of one token.
+    #[serde(rename = "prefill-128")]
+    #[value(name = "prefill-128")]
     Read128,
+    #[serde(rename = "prefill-512")]
+    #[value(name = "prefill-512")]
     Read512,
     /// 127 tokens after the first one, which follows a prompt of 16.
+    #[serde(rename = "decode-128")]
+    #[value(name = "decode-128")]
     Write128,
 }
 
