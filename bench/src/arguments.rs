@@ -22,6 +22,9 @@ pub struct Arguments {
     /// Only engines whose names contain one of these.
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
+    /// Only these numbers of threads.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
+    pub threads: Vec<usize>,
     /// Repetitions after a warm-up.
     #[arg(long, default_value_t = 5)]
     pub runs: usize,

@@ -95,17 +95,16 @@ async fn contest(
         prompts: prompts(&slm(arguments, model), &folder)?,
         folder: &folder,
     };
-    let mut hold = Hold::take(&arguments.lock, arguments.turn)?;
     let mut players = Vec::new();
-    measure_memory(&mut bundle.models[at]);
     for entrant in ENTRANTS
         .iter()
         .filter(|entrant| is_wanted(arguments, entrant))
     {
         let results = &mut bundle.models[at];
         room.enter(entrant, results, &mut players).await;
-        hold.breathe()?;
     }
+    let mut hold = Hold::take(&arguments.lock, arguments.turn)?;
+    measure_memory(&mut bundle.models[at]);
     for round in 0..arguments.runs {
         for work in arguments.works.iter().copied() {
             for player in &mut players {
@@ -278,7 +277,8 @@ impl Place {
 
 fn is_wanted(arguments: &Arguments, entrant: &Entrant) -> bool {
     let wanted = &arguments.engines;
-    wanted.is_empty() || wanted.iter().any(|part| entrant.name.contains(part))
+    let named = wanted.is_empty() || wanted.iter().any(|part| entrant.name.contains(part));
+    named && arguments.threads.contains(&entrant.threads)
 }
 
 fn sample(work: Work, timing: Timing) -> Sample {
