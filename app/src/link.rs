@@ -1,6 +1,10 @@
 //! The port to the inference worker: commands out, events in, as bytes of `protocol`.
 
-use protocol::{Command, Event, decode, encode};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use js_sys::{Array, Int32Array, SharedArrayBuffer};
+use protocol::{Command, Event, RequestId, decode, encode};
 use wasm_bindgen::prelude::*;
 use web_sys::{File, MessageEvent, Worker, WorkerOptions, WorkerType};
 
@@ -8,10 +12,15 @@ use crate::error::AppError;
 
 pub struct Link {
     worker: Worker,
+    stop_word: StopWord,
     // Kept alive as long as the worker may call them.
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_error: Closure<dyn FnMut(web_sys::Event)>,
 }
+
+/// A word in the memory of an engine with threads, and where it is. What the page writes there the
+/// engine sees in the middle of its work, long before it would read a message.
+type StopWord = Rc<RefCell<Option<(Int32Array, u32)>>>;
 
 /// What comes through the port.
 pub enum Word {
@@ -31,8 +40,14 @@ impl Link {
             Worker::new_with_options(&address, &options).map_err(|_| AppError::WorkerRefused)?;
 
         let tell = hear.clone();
+        let stop_word = StopWord::default();
+        let handed_over = Rc::clone(&stop_word);
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
-            tell(read(&message.data()));
+            let data = message.data();
+            match data.dyn_ref::<Array>() {
+                Some(pair) => *handed_over.borrow_mut() = word_in(pair),
+                None => tell(read(&data)),
+            }
         });
         let on_error = Closure::<dyn FnMut(web_sys::Event)>::new(move |error: web_sys::Event| {
             // The browser has logged the details already.
@@ -44,6 +59,7 @@ impl Link {
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
         Ok(Link {
             worker,
+            stop_word,
             _on_message: on_message,
             _on_error: on_error,
         })
@@ -51,6 +67,9 @@ impl Link {
 
     /// A file's handle travels beside the message; its bytes are never read here.
     pub fn send(&self, command: &Command, file: Option<&File>) -> Result<(), AppError> {
+        if let Command::Stop { request } = command {
+            self.stop_at_once(*request);
+        }
         let bytes = encode(command).map_err(|_| AppError::MessageUnreadable)?;
         let buffer = js_sys::Uint8Array::from(bytes.as_slice()).buffer();
         let transfer = js_sys::Array::of1(&buffer);
@@ -62,6 +81,22 @@ impl Link {
             .post_message_with_transfer(&message, &transfer)
             .map_err(|_| AppError::WorkerDied)
     }
+
+    /// The message that follows is the answer to whoever is not computing just now.
+    fn stop_at_once(&self, request: RequestId) {
+        if let Some((words, at)) = &*self.stop_word.borrow()
+            && js_sys::Atomics::store(words, *at, request.stop_number() as i32).is_err()
+        {
+            // The message stops it too, only later.
+        }
+    }
+}
+
+/// The memory and the address, or nothing if the engine has none to share.
+fn word_in(pair: &Array) -> Option<(Int32Array, u32)> {
+    let memory: SharedArrayBuffer = pair.get(0).dyn_into().ok()?;
+    let address = pair.get(1).as_f64()? as u32;
+    Some((Int32Array::new(&memory), address / 4))
 }
 
 impl Drop for Link {

@@ -24,7 +24,11 @@ impl<'a> WorkerLink<'a> {
             window.e2eWorker?.terminate();
             window.e2eEvents = [];
             const worker = new Worker('/worker.js' + args[0], { type: 'module' });
-            worker.onmessage = ({ data }) => window.e2eEvents.push([...new Uint8Array(data)]);
+            worker.onmessage = ({ data }) => {
+                // The stop word of an engine with threads is no event.
+                if (Array.isArray(data)) window.e2eStopWord = data;
+                else window.e2eEvents.push([...new Uint8Array(data)]);
+            };
             worker.onerror = (event) => window.e2eEvents.push(`${event.message}`);
             window.e2eWorker = worker;";
         browser.js(script, &[json!(query)]).await?;

@@ -17,6 +17,8 @@ pub struct Options {
     /// Bytes a second.
     pub throttle: Option<u64>,
     pub no_isolation_headers: bool,
+    /// Another folder than the finished app's.
+    pub app: Option<PathBuf>,
     /// Another folder of models than the one with the default model.
     pub models: Option<PathBuf>,
 }
@@ -75,7 +77,11 @@ impl Server {
             None => self.default_models()?,
         };
         let mut command = Command::new(&program);
-        command.arg("serve").arg("--app").arg(places::dist()?);
+        let app = match &self.options.app {
+            Some(folder) => folder.clone(),
+            None => places::dist()?,
+        };
+        command.arg("serve").arg("--app").arg(app);
         command.arg("--models").arg(models);
         command.args(["--port", &self.port.to_string()]);
         command.arg("--log").arg(&self.log);

@@ -22,6 +22,9 @@
 //! | `rt_counters` | `(out: *Counters) -> code`: which kernels really ran |
 //! | `rt_error` | `(out: *ErrorPlace) -> code`: place of the newest failure |
 //! | `rt_close` | `(handle: u64) -> code` |
+//! | `rt_team` | `(workers: u32, out: *Team) -> code`: threaded lanes only, once and before any model is open: takes the memory of a team; the host starts workers 1 and up |
+//! | `rt_worker` | `(index: u32)`: threaded lanes only: called in that worker's own instance, whose `__stack_pointer` and TLS are set; returns when the worker is dismissed |
+//! | `rt_meet` | `(workers: u32, rounds: u32, out: *Meet) -> code`: threaded lanes only: so many meetings of a test product by the first `workers` workers, who from then on are the team. `WorkerFailure` within two seconds if one does not come, `SelfTestFailed` if a share is missing or wrong |
 //!
 //! Every pointer that the host passes must lie in memory from `rt_alloc` that is not yet freed,
 //! with its whole length; otherwise the call returns `Bounds` and does nothing. So no host mistake
@@ -30,7 +33,7 @@
 //! The only import is `env.host_read(source: u32, offset: u64, dst: u32, len: u32) -> i32`, which
 //! fills `len` bytes or returns a code other than 0.
 
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Number of the numerical contract that every lane obeys.
 pub const RUNTIME_SEMANTICS: u32 = 1;
 
@@ -176,6 +179,37 @@ shapes! {
         pub vectors_d: u64,
     }
 
+    /// What the host needs to start the workers of a team, and where the two words are that
+    /// threads besides the caller may touch. Addresses are in the shared memory.
+    pub struct Team [32] {
+        /// 32 bits; a host that stores a request's number here stops that request within one row
+        /// tile.
+        pub stop: u32,
+        /// 32 bits; not 0 once a worker was lost. To be read after a trap.
+        pub broken: u32,
+        /// Where the stack of worker 1 begins, downwards; that of worker `i` begins `(i - 1) *
+        /// stack_bytes` higher.
+        pub stack: u32,
+        pub stack_bytes: u32,
+        /// Thread-local block of worker 1; the others follow, `tls_bytes` each.
+        pub tls: u32,
+        pub tls_bytes: u32,
+        pub workers: u32,
+        pub reserved: u32,
+    }
+
+    pub struct Meet [32] {
+        /// Shares of all workers, and products counted by the path counters, in these meetings.
+        pub shares: u64,
+        pub products: u64,
+        /// Bit `i`: worker `i` finished a share in every meeting.
+        pub present: u64,
+        /// `MEET_...` of the first failure.
+        pub fault: u32,
+        /// The worker concerned.
+        pub worker: u32,
+    }
+
     pub struct Counters [24] {
         pub scalar_calls: u64,
         pub simd_calls: u64,
@@ -225,6 +259,16 @@ pub const FINISH_STOP: u32 = 0;
 pub const FINISH_LENGTH: u32 = 1;
 pub const FINISH_CANCELLED: u32 = 2;
 pub const FINISH_NUMERICAL_COLLAPSE: u32 = 3;
+
+pub const MEET_SOUND: u32 = 0;
+/// A worker did not come in time.
+pub const MEET_LATE: u32 = 1;
+/// A worker's share was not counted.
+pub const MEET_ABSENT: u32 = 2;
+/// A product differs from the one that the caller computed alone.
+pub const MEET_WRONG: u32 = 3;
+/// The path counters do not tell what ran.
+pub const MEET_UNCOUNTED: u32 = 4;
 
 pub const DETAIL_NONE: u32 = 0;
 pub const DETAIL_BYTES: u32 = 1;

@@ -6,6 +6,8 @@
 use core::arch::wasm32;
 use core::cell::{Cell, UnsafeCell};
 use core::panic::PanicInfo;
+#[cfg(target_feature = "atomics")]
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use protocol::TrResult;
 use protocol::abi::ABI_VERSION;
@@ -179,4 +181,36 @@ extern "C" fn rt_error(out: Address) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn rt_close(handle: u64) -> i32 {
     code(|lane| lane.close(handle))
+}
+
+/// The team for workers to find, which live outside of `serve`; null until there is one.
+#[cfg(target_feature = "atomics")]
+static TEAM: AtomicPtr<crate::Team> = AtomicPtr::new(core::ptr::null_mut());
+
+#[cfg(target_feature = "atomics")]
+#[unsafe(no_mangle)]
+extern "C" fn rt_team(workers: u32, out: Address) -> i32 {
+    code(|lane| {
+        let team = lane.make_team(workers, out)?;
+        // A worker may look at any time, so the team is never freed.
+        TEAM.store(alloc::boxed::Box::leak(team), Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Runs in a thread of its own, beside whatever `serve` does.
+#[cfg(target_feature = "atomics")]
+#[unsafe(no_mangle)]
+extern "C" fn rt_worker(index: u32) {
+    let team = TEAM.load(Ordering::Acquire);
+    // SAFETY: null, or a team that is never freed and may be shared.
+    if let Some(team) = unsafe { team.as_ref() } {
+        team.attend(index as usize);
+    }
+}
+
+#[cfg(target_feature = "atomics")]
+#[unsafe(no_mangle)]
+extern "C" fn rt_meet(workers: u32, rounds: u32, out: Address) -> i32 {
+    code(|lane| lane.meet(workers, rounds, out))
 }

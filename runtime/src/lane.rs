@@ -3,6 +3,9 @@
 //! `abi` only turns exports into these calls. Every argument is checked before anything is done,
 //! the place to write the answer included, so a refused call has no effect.
 
+#[cfg(target_feature = "atomics")]
+mod hosted;
+
 use alloc::vec::Vec;
 
 use format::Header;
@@ -15,12 +18,12 @@ use protocol::{Stage, TrResult};
 use crate::error::reserve_memory;
 use crate::handles::{Handles, Open};
 use crate::kernels::calls;
-use crate::plan::{Options, plan};
+use crate::plan::{Options, plan_workers};
 use crate::sampler::{Malformed, Settings};
 use crate::self_test::self_test;
 use crate::staging::{Address, Staging};
 use crate::weights::Source;
-use crate::{Model, Request, RuntimeError};
+use crate::{Engine, Model, Request, RuntimeError, Team};
 
 /// Memory kept for the host's staging, headers while they are parsed, and what a request takes.
 pub const RESERVE_BYTES: u64 = 32 * 1024 * 1024;
@@ -36,6 +39,10 @@ pub struct Lane {
     newest_failure: ErrorPlace,
     /// Masked logits of models that are closed.
     malformed: u64,
+    /// Every model's; the caller alone until the host starts others.
+    team: Team,
+    #[cfg(target_feature = "atomics")]
+    hosted: Option<hosted::Hosted>,
 }
 
 /// A header in staging memory, and the length of the file it heads.
@@ -67,7 +74,7 @@ impl Source for HostSource<'_> {
 
 impl Lane {
     /// A lane in whose memory models may take `memory_bytes` less [`RESERVE_BYTES`].
-    pub const fn new(memory_bytes: u64) -> Lane {
+    pub fn new(memory_bytes: u64) -> Lane {
         Lane {
             staging: Staging::new(),
             handles: Handles::new(),
@@ -82,6 +89,9 @@ impl Lane {
                 at: 0,
             },
             malformed: 0,
+            team: Team::solo(),
+            #[cfg(target_feature = "atomics")]
+            hosted: None,
         }
     }
 
@@ -121,7 +131,7 @@ impl Lane {
         self.check_room(out, Plan::BYTES, Stage::Plan)?;
         let options = self.options(options)?;
         let header = self.header(header)?;
-        let plan = plan(&header, &options, self.limit())?;
+        let plan = plan_workers(&header, &options, self.team.workers(), self.limit())?;
         self.answer(out, &plan.to_bytes(), Stage::Plan)
     }
 
@@ -133,9 +143,15 @@ impl Lane {
         out: Address,
     ) -> Result<(), RuntimeError> {
         self.check_room(out, Opened::BYTES, Stage::Allocate)?;
+        #[cfg(target_feature = "atomics")]
+        self.end_rehearsals();
         let options = self.options(options)?;
         let file_len = header.file_len;
-        let model = Model::open(self.header(header)?, options, self.limit())?;
+        let engine = Engine {
+            team: self.team.clone(),
+            ..Engine::default()
+        };
+        let model = Model::open_with(self.header(header)?, options, self.limit(), engine)?;
         let first = model.first();
         let opened = Opened {
             handle: self.handles.insert(Open { model, source })?,

@@ -24,8 +24,13 @@ use crate::sampler::Sampler;
 use crate::scratch::Lengths;
 
 /// Positions prefilled together if nobody says otherwise: enough to reuse each weight many times,
-/// few enough that activations stay in a second-level cache and a cancel is soon seen.
-pub const PREFILL_TILE_DEFAULT: u32 = 32;
+/// few enough that activations stay in a second-level cache and a cancel is soon seen. Without
+/// vectors a layer of 32 positions of a small model takes longer than a person waits for a stop.
+pub const PREFILL_TILE_DEFAULT: u32 =
+    match cfg!(all(target_arch = "wasm32", not(target_feature = "simd128"))) {
+        true => 8,
+        false => 32,
+    };
 /// Beyond this a tile only takes memory and delays a cancel.
 pub const PREFILL_TILE_MAX: u32 = 512;
 /// Weights begin at this alignment, as tensors do in the file.

@@ -14,6 +14,8 @@ mod bell;
     allow(dead_code)
 )]
 mod meeting;
+#[cfg(any(test, target_feature = "atomics"))]
+pub mod rehearsal;
 #[cfg(feature = "threads")]
 mod threads;
 
@@ -76,6 +78,35 @@ impl Team {
             meeting,
             _threads: Some(Arc::new(threads)),
         })
+    }
+
+    /// `workers` workers whose threads the host starts; each calls [`Team::attend`].
+    #[cfg(target_feature = "atomics")]
+    pub fn hosted(workers: usize) -> Team {
+        Team {
+            meeting: Arc::new(Meeting::new(workers)),
+        }
+    }
+
+    /// The life of worker `index`.
+    #[cfg(target_feature = "atomics")]
+    pub fn attend(&self, index: usize) {
+        self.meeting.attend(index, |work| work(index));
+    }
+
+    /// The stop word, and the word that tells of a lost worker.
+    #[cfg(target_feature = "atomics")]
+    pub fn words(&self) -> [&core::sync::atomic::AtomicU32; 2] {
+        [self.meeting.stop(), self.meeting.broken()]
+    }
+
+    /// From now on the first `workers` are the team, and a silent one counts as dead after
+    /// `slices` of a tenth of a second, or `None` of the usual number.
+    #[cfg(target_feature = "atomics")]
+    pub fn set(&self, workers: usize, slices: Option<u32>) -> Result<(), TrResult> {
+        let usual = meeting::PATIENCE_SLICES;
+        self.meeting.set_patience(slices.unwrap_or(usual));
+        self.meeting.set_workers(workers)
     }
 
     pub fn workers(&self) -> usize {

@@ -58,10 +58,53 @@ pub enum LaneRefusal {
         tests: u32,
         first: u32,
     },
+    /// A condition for using threads does not hold.
+    Threads {
+        lane: LaneId,
+        fault: ThreadFault,
+    },
     /// The lane trapped, or an export is missing.
     Broken(LaneId),
     /// Every lane was refused.
     NoneLeft,
+}
+
+/// Why a lane with threads cannot be used. Every condition has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadFault {
+    /// The page is not cross-origin isolated.
+    NotIsolated,
+    NoSharedMemory,
+    /// Not even the smallest shared memory can be made.
+    MemoryRefused,
+    NotStarted(u32),
+    OtherModule(u32),
+    NoAnswer(u32),
+    /// The test meetings were not over in time.
+    Late,
+    /// A share was not counted.
+    Absent(u32),
+    /// A worker's part of the test product is wrong.
+    Wrong(u32),
+    /// The counters do not tell of the products.
+    Uncounted,
+}
+
+impl ThreadFault {
+    fn what(self) -> String {
+        match self {
+            ThreadFault::NotIsolated => "the page is not cross-origin isolated".into(),
+            ThreadFault::NoSharedMemory => "the browser shares no memory between workers".into(),
+            ThreadFault::MemoryRefused => "the browser gives no shared memory of any size".into(),
+            ThreadFault::NotStarted(worker) => format!("worker {worker} could not be started"),
+            ThreadFault::OtherModule(worker) => format!("worker {worker} runs another engine"),
+            ThreadFault::NoAnswer(worker) => format!("worker {worker} did not answer in time"),
+            ThreadFault::Late => "a worker did not come to the test in time".into(),
+            ThreadFault::Absent(worker) => format!("worker {worker} took no part in the test"),
+            ThreadFault::Wrong(worker) => format!("worker {worker} computed the test wrongly"),
+            ThreadFault::Uncounted => "the test's products were not counted".into(),
+        }
+    }
 }
 
 /// Parses `lanes/manifest.json` and checks that it speaks of this build.
@@ -171,6 +214,13 @@ impl LaneRefusal {
             LaneRefusal::Hash { .. } => TrResult::HashMismatch,
             LaneRefusal::Abi { .. } => TrResult::UnsupportedAbi,
             LaneRefusal::SelfTest { .. } => TrResult::SelfTestFailed,
+            LaneRefusal::Threads { fault, .. } => match fault {
+                ThreadFault::NotIsolated
+                | ThreadFault::NoSharedMemory
+                | ThreadFault::MemoryRefused => TrResult::UnsupportedFeature,
+                ThreadFault::Wrong(_) | ThreadFault::Uncounted => TrResult::SelfTestFailed,
+                _ => TrResult::WorkerFailure,
+            },
             LaneRefusal::Broken(_) | LaneRefusal::NoneLeft => TrResult::WorkerFailure,
         }
     }
@@ -182,6 +232,9 @@ impl LaneRefusal {
             }
             LaneRefusal::SelfTest { .. } => {
                 "This engine computes wrongly in this browser and is not used; please report it."
+            }
+            LaneRefusal::Threads { .. } => {
+                "A slower engine with one thread is used; reload the page to try threads again."
             }
             LaneRefusal::UnknownLane(_) | LaneRefusal::NotBuilt(_) => {
                 "Remove the lane from the page's address and reload."
@@ -247,6 +300,11 @@ impl LaneRefusal {
             } => format!(
                 "The engine {} failed {failed} of {tests} self-tests, first number {first}.",
                 lane.name()
+            ),
+            LaneRefusal::Threads { lane, fault } => format!(
+                "The engine {} cannot use threads: {}.",
+                lane.name(),
+                fault.what()
             ),
             LaneRefusal::Broken(lane) => {
                 format!("The engine {} stopped while it was tried.", lane.name())

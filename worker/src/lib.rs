@@ -12,7 +12,8 @@ pub mod engine;
 pub mod lane;
 pub mod session;
 pub mod source;
-pub mod words;
+pub mod threads;
+mod words;
 
 #[cfg(target_arch = "wasm32")]
 mod shell;

@@ -41,6 +41,8 @@ struct Worker {
     waker: MessagePort,
     /// Lanes that trapped.
     lost_lanes: RefCell<Vec<protocol::LaneId>>,
+    /// The page has a stop word.
+    handed_over: Cell<bool>,
 }
 
 /// The entry, called when the module is ready. The page sends nothing before it is told so.
@@ -57,6 +59,7 @@ pub fn start() -> Result<(), JsValue> {
         attached: Cell::new(0),
         waker: channel.port2(),
         lost_lanes: RefCell::default(),
+        handed_over: Cell::new(false),
     });
 
     let woken = Rc::clone(&worker);
@@ -105,15 +108,32 @@ impl Worker {
             .and_then(|query| query.get("lane"));
         let lost = self.lost_lanes.borrow().clone();
         let input = match lanes::load(&self.scope, forced.as_deref(), &lost).await {
-            Ok(loaded) => Input::Started(Start {
-                engine: loaded.engine,
-                lane: loaded.report,
-                downgrades: loaded.downgrades,
-                storage: directory.kind(),
-            }),
+            Ok(loaded) => {
+                self.hand_over(loaded.engine.stop_word());
+                Input::Started(Start {
+                    engine: loaded.engine,
+                    lane: loaded.report,
+                    downgrades: loaded.downgrades,
+                    storage: directory.kind(),
+                })
+            }
             Err(LaneFailure { error, downgrades }) => Input::NotStarted { error, downgrades },
         };
         self.give(input);
+    }
+
+    /// Lets the page stop the engine in the middle of a step, if its memory is shared. This is no
+    /// event, because memory cannot be encoded.
+    fn hand_over(&self, stop_word: Option<(JsValue, u32)>) {
+        let handed = self.handed_over.replace(stop_word.is_some());
+        if !handed && stop_word.is_none() {
+            return;
+        }
+        let (memory, address) = stop_word.unwrap_or((JsValue::NULL, 0));
+        let pair = Array::of2(&memory, &address.into());
+        if self.scope.post_message(&pair).is_err() {
+            // Then the page stops between steps, as without shared memory.
+        }
     }
 
     /// A message of the page.

@@ -182,7 +182,9 @@ fn engine_what(error: &EngineError, header: Option<&Header>) -> String {
             )
         }
         (TrResult::TrapRecoveredByHost, _) => "the engine stopped unexpectedly".into(),
-        (TrResult::WorkerFailure, _) => "the engine cannot be used any more".into(),
+        (TrResult::WorkerFailure, _) => {
+            "a worker of the engine died or did not answer, so the engine was ended".into()
+        }
         (code, abi::DETAIL_NONE) => format!("the engine refused: {code:?} ({place_words})"),
         (code, _) => format!(
             "the engine refused: {code:?} ({place_words}), expected {expected}, found {found}"
@@ -222,7 +224,11 @@ fn engine_remedy(error: &EngineError) -> &'static str {
             "Try again; if it happens again, import the model from another source."
         }
         (TrResult::InvalidArgument, _) => "Change the settings and try again.",
-        (TrResult::TrapRecoveredByHost | TrResult::WorkerFailure, _) => {
+        (TrResult::WorkerFailure, _) => {
+            "Load the model again: it will run in an engine with one thread; reload the page to \
+             try several again."
+        }
+        (TrResult::TrapRecoveredByHost, _) => {
             "Load the model again; if that fails, reload the page."
         }
         _ => FAULT,

@@ -62,7 +62,7 @@ pub struct Meeting {
     /// A meeting is in progress.
     busy: AtomicBool,
     /// A worker was lost.
-    broken: AtomicBool,
+    broken: AtomicU32,
     patience: AtomicU32,
 }
 
@@ -129,7 +129,7 @@ impl Meeting {
             request: AtomicU32::new(0),
             active: AtomicU32::new(workers as u32),
             busy: AtomicBool::new(false),
-            broken: AtomicBool::new(false),
+            broken: AtomicU32::new(0),
             patience: AtomicU32::new(PATIENCE_SLICES),
         }
     }
@@ -163,8 +163,14 @@ impl Meeting {
         self.seats[worker].0.shares.load(Relaxed)
     }
 
+    /// Not 0 once a worker was lost.
+    #[cfg(target_feature = "atomics")]
+    pub fn broken(&self) -> &AtomicU32 {
+        &self.broken
+    }
+
     pub fn is_broken(&self) -> bool {
-        self.broken.load(Relaxed)
+        self.broken.load(Relaxed) != 0
     }
 
     /// Slices until a silent worker counts as dead.
@@ -187,6 +193,10 @@ impl Meeting {
     }
 
     /// Workers from number `keep` on leave when they wake.
+    #[cfg_attr(
+        target_arch = "wasm32",
+        expect(dead_code, reason = "a host ends its workers itself")
+    )]
     pub fn retire(&self, keep: usize) {
         self.call.0.keep.store(keep as u32, SeqCst);
         self.summon(0);
@@ -270,7 +280,7 @@ impl Meeting {
     /// A worker that panicked: the meeting fails, and there is no other.
     #[cfg(feature = "threads")]
     pub fn give_up(&self) {
-        self.broken.store(true, Relaxed);
+        self.broken.store(1, Relaxed);
     }
 
     fn share(&self, worker: usize, work: &Work<'_>) -> Result<(), TrResult> {

@@ -4,6 +4,8 @@ use std::thread;
 use std::time::Duration;
 use std::vec::Vec;
 
+use protocol::abi::{MEET_LATE, MEET_SOUND};
+
 use super::*;
 
 #[test]
@@ -207,4 +209,19 @@ fn no_workers_and_too_many_are_refused() {
         assert_eq!(refused.code(), TrResult::InvalidArgument);
     }
     assert_eq!(Team::threads(WORKERS_MAX).unwrap().workers(), WORKERS_MAX);
+}
+
+/// What the lanes ask of their workers, natively.
+#[test]
+fn a_rehearsal_counts_every_share_and_product() {
+    let team = Team::threads(3).unwrap();
+    let mut rehearsal = rehearsal::Rehearsal::new(crate::Kernels::best()).unwrap();
+    let meet = rehearsal.run(&team, 5);
+    assert_eq!(
+        (meet.fault, meet.shares, meet.present),
+        (MEET_SOUND, 15, 0b111)
+    );
+    assert!(meet.products >= 15);
+    let meet = rehearsal.run(&with_an_absent_worker(), 5);
+    assert_eq!(meet.fault, MEET_LATE);
 }

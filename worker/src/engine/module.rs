@@ -6,16 +6,23 @@
 //!
 //! A trap leaves the lane's memory in an unknown state, so after one every call is refused.
 
+mod exports;
+mod pool;
+mod team;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use format::Digest;
 use js_sys::{Object, Reflect, Uint8Array, WebAssembly};
-use protocol::abi::{Counters, ErrorPlace, Opened, Options, Plan, SelfTest, Step};
+use protocol::abi::{Counters, ErrorPlace, Opened, Options, Plan, SelfTest, Step, Team};
 use protocol::{Stage, TrResult, abi};
 use wasm_bindgen::prelude::*;
 
 use super::{Engine, EngineError, Request};
+use exports::Exports;
+
+pub use pool::{Pool, Spec};
 
 /// `host_read(source, offset, dst, len) -> code`.
 type HostRead = Closure<dyn FnMut(u32, u64, u32, u32) -> i32>;
@@ -25,60 +32,6 @@ const STAGING_BYTES: u32 = 256;
 const OUT_AT: u32 = 128;
 const _: () = assert!(abi::Request::BYTES <= OUT_AT as usize);
 const _: () = assert!(Plan::BYTES <= (STAGING_BYTES - OUT_AT) as usize);
-
-#[wasm_bindgen]
-extern "C" {
-    /// What a lane exports.
-    type Exports;
-
-    #[wasm_bindgen(method, getter)]
-    fn memory(this: &Exports) -> WebAssembly::Memory;
-    #[wasm_bindgen(method, catch)]
-    fn rt_abi(this: &Exports) -> Result<u32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_alloc(this: &Exports, len: u32) -> Result<u32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_free(this: &Exports, ptr: u32, len: u32) -> Result<(), JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_self_test(this: &Exports, out: u32) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_plan(
-        this: &Exports,
-        header: u32,
-        header_len: u32,
-        file_len: u64,
-        options: u32,
-        out: u32,
-    ) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_open(
-        this: &Exports,
-        header: u32,
-        header_len: u32,
-        file_len: u64,
-        options: u32,
-        source: u32,
-        out: u32,
-    ) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_load(this: &Exports, handle: u64, at: u64, len: u32, out: u32) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_ready(this: &Exports, handle: u64) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_begin(this: &Exports, handle: u64, request: u32) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_step(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_stop(this: &Exports, handle: u64) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_digest(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_counters(this: &Exports, out: u32) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_error(this: &Exports, out: u32) -> Result<i32, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn rt_close(this: &Exports, handle: u64) -> Result<i32, JsValue>;
-}
 
 /// A file that can be read straight into a view of another module's memory.
 pub trait ReadIntoView {
@@ -108,6 +61,10 @@ pub struct ModuleEngine<F> {
     handle: Option<u64>,
     sources: u32,
     trapped: Cell<bool>,
+    memory: WebAssembly::Memory,
+    /// Of a lane with threads.
+    team: Option<Team>,
+    pool: Option<Pool>,
 }
 
 impl<F: ReadIntoView + 'static> Default for Imports<F> {
@@ -125,10 +82,13 @@ impl<F: ReadIntoView + 'static> Default for Imports<F> {
 }
 
 impl<F: ReadIntoView + 'static> Imports<F> {
-    /// `{env: {host_read}}`.
-    pub fn object(&self) -> Result<Object, JsValue> {
+    /// `{env: {host_read, memory}}`; a lane of one thread has its own memory.
+    pub fn object(&self, shared: Option<&WebAssembly::Memory>) -> Result<Object, JsValue> {
         let env = Object::new();
         Reflect::set(&env, &"host_read".into(), self.read.as_ref())?;
+        if let Some(memory) = shared {
+            Reflect::set(&env, &"memory".into(), memory)?;
+        }
         let imports = Object::new();
         Reflect::set(&imports, &"env".into(), &env)?;
         Ok(imports)
@@ -156,22 +116,24 @@ impl<F: ReadIntoView> Host<F> {
 }
 
 impl<F: ReadIntoView + 'static> ModuleEngine<F> {
-    /// Takes an instance whose imports these are, if it has this build's ABI.
+    /// Takes an instance whose imports these are, if it has this build's ABI. `shared` is the
+    /// memory that it imported, if it did.
     /// The error is the ABI number found, or `None` if the lane trapped or lacks an export.
     pub fn new(
         instance: &WebAssembly::Instance,
         imports: Imports<F>,
+        shared: Option<WebAssembly::Memory>,
     ) -> Result<ModuleEngine<F>, Option<u32>> {
         let exports: Exports = instance.exports().unchecked_into();
         let found = exports.rt_abi().map_err(|_| None)?;
         if found != abi::ABI_VERSION {
             return Err(Some(found));
         }
-        let memory = exports.memory();
+        let memory = shared.unwrap_or_else(|| exports.memory());
         if !memory.is_instance_of::<WebAssembly::Memory>() {
             return Err(None);
         }
-        imports.host.memory.replace(Some(memory));
+        imports.host.memory.replace(Some(memory.clone()));
         let staging = exports.rt_alloc(STAGING_BYTES).map_err(|_| None)?;
         if staging == 0 {
             return Err(None);
@@ -184,6 +146,9 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
             handle: None,
             sources: 0,
             trapped: Cell::new(false),
+            memory,
+            team: None,
+            pool: None,
         })
     }
 
@@ -209,7 +174,7 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
 
     /// A view that must not outlive the next call into the lane.
     fn view(&self, ptr: u32, len: u32) -> Uint8Array {
-        Uint8Array::new_with_byte_offset_and_length(&self.exports.memory().buffer(), ptr, len)
+        Uint8Array::new_with_byte_offset_and_length(&self.memory.buffer(), ptr, len)
     }
 
     fn write(&self, ptr: u32, bytes: &[u8]) {
@@ -240,12 +205,16 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
     }
 
     fn trap<T>(&self, called: Result<T, JsValue>, stage: Stage) -> Result<T, EngineError> {
-        if self.trapped.get() {
+        if self.trapped.get() || self.pool.as_ref().is_some_and(Pool::is_lost) {
             return Err(EngineError::new(TrResult::WorkerFailure, stage));
         }
         called.map_err(|_| {
             self.trapped.set(true);
-            EngineError::new(TrResult::TrapRecoveredByHost, stage)
+            let code = match self.is_team_broken() {
+                true => TrResult::WorkerFailure,
+                false => TrResult::TrapRecoveredByHost,
+            };
+            EngineError::new(code, stage)
         })
     }
 

@@ -27,6 +27,9 @@ pub const REQUESTS_MAX: usize = 4;
 pub struct Requests {
     waiting: VecDeque<Ask>,
     running: Option<Running>,
+    /// The newest request that was stopped: the page's word may come twice, once through shared
+    /// memory and once as a message.
+    stopped: Option<RequestId>,
 }
 
 /// A request that has not begun.
@@ -127,6 +130,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let is_running = |running: &mut Running| running.request == request;
         match self.requests.running.take_if(is_running) {
             Some(running) => self.cancel(running),
+            None if self.requests.stopped == Some(request) => {}
             None => {
                 let remedy = "its end was told before";
                 let error = words::illegal(Place::Decode, "no such request is running", remedy);

@@ -1,5 +1,7 @@
 //! Fetching, verifying and starting a compiled lane.
 
+mod threaded;
+
 use js_sys::{Uint8Array, WebAssembly};
 use protocol::{ErrorReport, Lane, LaneId, LaneManifest, LaneReport};
 use wasm_bindgen::prelude::*;
@@ -13,8 +15,6 @@ use crate::lane::{self, Candidate, LaneRefusal, Threads};
 /// Folder of the lanes, relative to the worker's script.
 const FOLDER: &str = "lanes/";
 const MANIFEST: &str = "manifest.json";
-/// Lanes with threads are passed over until there is a pool of workers to start them with.
-const THREADS: Threads = Threads::Absent;
 
 pub struct Loaded {
     pub engine: BrowserEngine,
@@ -39,7 +39,12 @@ pub async fn load(
         error: refusal.report(),
         downgrades,
     };
-    let lanes = match lane::order(forced, THREADS) {
+    // TRANSITION: until threads are tried in every browser they are used when they are asked for.
+    let threads = match threaded::asked(scope) {
+        Some(_) => Threads::Possible,
+        None => Threads::Absent,
+    };
+    let lanes = match lane::order(forced, threads) {
         Ok(lanes) => lanes,
         Err(refusal) => return Err(fail(&refusal, downgrades)),
     };
@@ -88,7 +93,13 @@ async fn try_lane(
     let candidate = lane::candidate(manifest, lane)?;
     let bytes = fetch(scope, &candidate.artifact.url, lane.name).await?;
     lane::verify(&candidate, &bytes)?;
-    let mut engine = instantiate(id, &bytes).await?;
+    let mut engine = match lane.has_threads() {
+        true => {
+            let sha256 = candidate.artifact.sha256;
+            threaded::start(scope, id, &bytes, sha256).await?
+        }
+        false => instantiate(id, &compile(id, &bytes).await?, None).await?,
+    };
     let result = engine.self_tests().map_err(|_| LaneRefusal::Broken(id))?;
     if result.failed > 0 {
         return Err(LaneRefusal::SelfTest {
@@ -102,15 +113,25 @@ async fn try_lane(
     Ok((engine, report))
 }
 
-async fn instantiate(id: LaneId, bytes: &[u8]) -> Result<BrowserEngine, LaneRefusal> {
-    let refused = |_: JsValue| LaneRefusal::Compile(id);
+async fn compile(id: LaneId, bytes: &[u8]) -> Result<WebAssembly::Module, LaneRefusal> {
     let compiled = WebAssembly::compile(&Uint8Array::from(bytes));
-    let module = JsFuture::from(compiled).await.map_err(refused)?;
+    let module = JsFuture::from(compiled).await;
+    let module = module.map_err(|_| LaneRefusal::Compile(id))?;
+    Ok(module.unchecked_into())
+}
+
+/// One instance, over its own memory or over `shared`.
+async fn instantiate(
+    id: LaneId,
+    module: &WebAssembly::Module,
+    shared: Option<WebAssembly::Memory>,
+) -> Result<BrowserEngine, LaneRefusal> {
+    let refused = |_: JsValue| LaneRefusal::Compile(id);
     let imports = Imports::default();
-    let object = imports.object().map_err(refused)?;
-    let instance = WebAssembly::instantiate_module(module.unchecked_ref(), &object);
+    let object = imports.object(shared.as_ref()).map_err(refused)?;
+    let instance = WebAssembly::instantiate_module(module, &object);
     let instance = JsFuture::from(instance).await.map_err(refused)?;
-    ModuleEngine::new(instance.unchecked_ref(), imports).map_err(|found| match found {
+    ModuleEngine::new(instance.unchecked_ref(), imports, shared).map_err(|found| match found {
         Some(found) => LaneRefusal::Abi { lane: id, found },
         None => LaneRefusal::Broken(id),
     })

@@ -41,7 +41,12 @@ const SHELLS: &[(&str, Shell)] = &[
     ("p2p", Shell::Only(&["src/web.rs", "src/native.rs"])),
     (
         "worker",
-        Shell::Only(&["src/shell.rs", "src/shell/", "src/engine/module.rs"]),
+        Shell::Only(&[
+            "src/shell.rs",
+            "src/shell/",
+            "src/engine/module.rs",
+            "src/engine/module/",
+        ]),
     ),
     ("app", Shell::AllBut(&["src/state/", "src/text.rs"])),
     ("cli", Shell::Everywhere),

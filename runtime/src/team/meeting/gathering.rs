@@ -51,23 +51,33 @@ impl Gathering<'_> {
     /// for good, because its host may have ended them.
     fn abandon(&self) -> Result<(), TrResult> {
         let meeting = self.meeting;
-        meeting.broken.store(true, Relaxed);
+        meeting.broken.store(1, Relaxed);
         let seats = &meeting.seats[1..=self.expected as usize];
         let absent = seats.iter().filter(|seat| {
             let was = seat.0.taken.swap(self.word, AcqRel);
             was != self.word
         });
         let present = self.expected - absent.count() as u32;
-        loop {
-            let done = meeting.answer.0.done.load(SeqCst);
-            if done >= present {
-                return Err(TrResult::WorkerFailure);
-            }
-            #[cfg(target_arch = "wasm32")]
-            core::arch::wasm32::unreachable();
-            #[cfg(not(target_arch = "wasm32"))]
-            meeting.answer.0.bell.wait(&meeting.answer.0.done, done);
+        if meeting.answer.0.done.load(SeqCst) < present {
+            self.outlast(present);
         }
+        Err(TrResult::WorkerFailure)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn outlast(&self, present: u32) {
+        let answer = &self.meeting.answer.0;
+        loop {
+            match answer.done.load(SeqCst) {
+                done if done >= present => return,
+                done => answer.bell.wait(&answer.done, done),
+            }
+        }
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn outlast(&self, _: u32) {
+        core::arch::wasm32::unreachable();
     }
 }
 
@@ -75,7 +85,7 @@ impl Drop for Gathering<'_> {
     fn drop(&mut self) {
         // Only an unwinding caller comes here; its own failure is told.
         if self.wait().is_err() {
-            self.meeting.broken.store(true, Relaxed);
+            self.meeting.broken.store(1, Relaxed);
         }
     }
 }

@@ -191,7 +191,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let request = running.request;
         let figures = running.figures(self.desk.now_ms);
         let state = match finish {
-            Finish::Cancelled => State::Cancelled,
+            Finish::Cancelled => {
+                self.requests.stopped = Some(request);
+                State::Cancelled
+            }
             _ => State::Reset,
         };
         let ended = self
