@@ -120,6 +120,10 @@ impl Kernels {
 
     /// Quantizes `x` into as many blocks as it has.
     pub fn quantize_blocks(self, x: &[f32], blocks: &mut [QuantizedBlock]) {
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        if self != Kernels::SCALAR {
+            return simd128::Simd128::HERE.quantize(x, blocks);
+        }
         self.with(|| vectors::quantize(x, blocks));
     }
 

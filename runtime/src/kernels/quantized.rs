@@ -1,9 +1,6 @@
 //! Activations, as floats and quantized to 8 bits by blocks of 32.
 
-#![allow(unsafe_code)]
-
 use alloc::vec::Vec;
-use core::mem::transmute;
 
 use protocol::TrResult;
 
@@ -36,7 +33,7 @@ pub struct QuantizedBlock {
     pub reserved: u32,
 }
 
-const _: () = assert!(size_of::<QuantizedBlock>() == 112 && cfg!(target_endian = "little"));
+const _: () = assert!(size_of::<QuantizedBlock>() == 112);
 
 impl QuantizedBlock {
     pub const ZERO: QuantizedBlock = QuantizedBlock {
@@ -48,19 +45,19 @@ impl QuantizedBlock {
         reserved: 0,
     };
 
-    /// The block for codes, within -127..=127, and a scale.
+    /// The block for codes and a scale.
     #[inline(always)]
-    pub fn of(codes: [i16; COLS], scale: f32) -> QuantizedBlock {
-        let sum = codes.iter().map(|code| i32::from(*code)).sum::<i32>();
-        // SAFETY: both are 64 bytes, and every bit pattern is a number.
-        let mut fours: [u64; COLS / 4] = unsafe { transmute(codes) };
-        for four in &mut fours {
-            let (b, c) = (*four & (0xffff << 16), *four & (0xffff << 32));
-            *four ^= b ^ c ^ (b << 16) ^ (c >> 16);
+    pub fn of(codes: [i8; COLS], scale: f32) -> QuantizedBlock {
+        let mut sum = 0;
+        for code in codes {
+            sum += i32::from(code);
         }
-        // SAFETY: as above.
-        let pairs: [i16; COLS] = unsafe { transmute(fours) };
-        let codes = codes.map(|code| code as i8);
+        let mut pairs = [0; COLS];
+        for k in (0..COLS).step_by(4) {
+            for (at, from) in [0, 2, 1, 3].into_iter().enumerate() {
+                pairs[k + at] = i16::from(codes[k + from]);
+            }
+        }
         QuantizedBlock {
             codes,
             pairs,

@@ -2,13 +2,14 @@
 #![allow(unsafe_code)]
 
 use core::arch::wasm32::*;
+use core::array::from_fn;
 use core::hint::black_box;
 
 use protocol::TrResult;
 
 use super::attention::{Attention, Sums, attention};
 use super::lanes::{Dot, Lanes, Places};
-use super::matrix::Matrix;
+use super::matrix::{COLS, Matrix};
 use super::quantized::{Input, QuantizedBlock};
 use super::shared::Part;
 use super::wide;
@@ -24,6 +25,15 @@ impl Simd128 {
     pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
         // SAFETY: the whole module may use the instructions.
         unsafe { wide::matmul::<Pairs>(w, x, y) }
+    }
+
+    /// As `vectors::quantize`, which a compiler does not turn into vector code here.
+    pub fn quantize(self, x: &[f32], blocks: &mut [QuantizedBlock]) {
+        let (inputs, rest) = x.as_chunks::<COLS>();
+        assert!(inputs.len() == blocks.len() && rest.is_empty());
+        for (x, block) in inputs.iter().zip(blocks) {
+            quantize_block(x, block);
+        }
     }
 
     pub fn attention(
@@ -234,6 +244,56 @@ impl Dot for Pairs {
         }
         sums
     }
+}
+
+#[inline(always)]
+fn quantize_block(x: &[f32; COLS], block: &mut QuantizedBlock) {
+    // SAFETY: the eight vectors are the 32 floats.
+    let x: [v128; 8] = from_fn(|i| unsafe { v128_load(x.as_ptr().add(4 * i).cast()) });
+    let magnitudes = x.map(|x| v128_and(x, i32x4_splat(i32::MAX)));
+    let greater = |a, b| i32x4_max(a, b);
+    let most = across(
+        magnitudes.into_iter().fold(i32x4_splat(0), greater),
+        greater,
+    );
+    let scale = f32::from_bits(most as u32) / 127.0;
+    if !(scale > 0.0 && scale.is_finite()) {
+        *block = QuantizedBlock::of([0; COLS], scale);
+        return;
+    }
+    let round = f32x4_splat(12_582_912.0); // 1.5 * 2^23: floats of this size are integers.
+    let codes = x.map(|x| {
+        let x = f32x4_div(x, f32x4_splat(scale));
+        let x = f32x4_pmax(f32x4_pmin(x, f32x4_splat(127.0)), f32x4_splat(-127.0));
+        i32x4_sub(f32x4_add(x, round), round)
+    });
+    let plus = |a, b| i32x4_add(a, b);
+    let sum = across(codes.into_iter().fold(i32x4_splat(0), plus), plus);
+    for half in 0..2 {
+        let four = |i: usize| codes[4 * half + i];
+        let wide = [
+            i16x8_narrow_i32x4(four(0), four(1)),
+            i16x8_narrow_i32x4(four(2), four(3)),
+        ];
+        let pairs = wide.map(|wide| i16x8_shuffle::<0, 2, 1, 3, 4, 6, 5, 7>(wide, wide));
+        // SAFETY: 16 bytes of the 32 codes, 32 bytes of the 64 of pairs.
+        unsafe {
+            let narrow = i8x16_narrow_i16x8(wide[0], wide[1]);
+            v128_store(block.codes.as_mut_ptr().add(16 * half).cast(), narrow);
+            let to = block.pairs.as_mut_ptr().add(16 * half);
+            v128_store(to.cast(), pairs[0]);
+            v128_store(to.add(8).cast(), pairs[1]);
+        }
+    }
+    (block.scale, block.sum) = (scale, sum);
+    block.scaled_sum = scale * sum as f32;
+}
+
+/// One number of all four lanes.
+#[inline(always)]
+fn across(lanes: v128, join: impl Fn(v128, v128) -> v128) -> i32 {
+    let two = join(lanes, i32x4_shuffle::<2, 3, 0, 1>(lanes, lanes));
+    i32x4_extract_lane::<0>(join(two, i32x4_shuffle::<1, 0, 3, 2>(two, two)))
 }
 
 /// Columns `a, c` and columns `b, d` of the four from `at` on, each pair in all lanes.

@@ -92,7 +92,7 @@ pub fn quantize(x: &[f32], blocks: &mut [QuantizedBlock]) {
         }
         let most = most.into_iter().fold(0, i32::max);
         let scale = f32::from_bits(most as u32) / 127.0;
-        let mut codes = [0i16; COLS];
+        let mut codes = [0i8; COLS];
         if scale > 0.0 && scale.is_finite() {
             for (code, x) in codes.iter_mut().zip(x) {
                 *code = rounded(x / scale);
@@ -104,11 +104,11 @@ pub fn quantize(x: &[f32], blocks: &mut [QuantizedBlock]) {
 
 /// Nearest integer, ties to even, within -127..=127; not for NaN.
 #[inline(always)]
-fn rounded(x: f32) -> i16 {
+fn rounded(x: f32) -> i8 {
     const ROUND: f32 = 12_582_912.0; // 1.5 * 2^23: floats of this size are integers.
     let x = if x > 127.0 { 127.0 } else { x };
     let x = if x < -127.0 { -127.0 } else { x };
-    (x + ROUND).to_bits().wrapping_sub(ROUND.to_bits()) as i16
+    (x + ROUND).to_bits().wrapping_sub(ROUND.to_bits()) as i8
 }
 
 /// Scores become `exp_v1(score - max)`; returns their sum.

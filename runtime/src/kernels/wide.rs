@@ -11,6 +11,7 @@
 
 mod attention;
 mod blocks;
+mod cells;
 mod floats;
 
 use format::Layout;

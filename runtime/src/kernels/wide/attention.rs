@@ -7,82 +7,12 @@
 
 use core::ops::Range;
 
+use super::cells::{Element, FiniteHalf, Half, Single, WIDE};
 use crate::kernels::attention::{Attention, Cells, KV_BLOCK, KvHead, padded};
-use crate::kernels::half::f16_to_f32;
 use crate::kernels::lanes::Lanes;
 
-/// Vectors of a tile: as many as the cache's elements are loaded in.
-const WIDE: usize = 2;
 /// Query heads of a tile: their sums and what they are made of fill the registers.
 const HEADS: usize = 4;
-
-/// A kind of elements of a cache, readable as vectors.
-trait Element {
-    type Cell: Copy;
-    /// Reading one costs more than reading a float.
-    const PACKED: bool;
-
-    /// # Safety
-    ///
-    /// As for [`Lanes`]: `2 * LEN` elements.
-    unsafe fn load<L: Lanes>(from: *const Self::Cell, halves: L::Halves) -> [L; WIDE];
-
-    fn exact(cell: Self::Cell) -> f32;
-}
-
-struct Single;
-
-impl Element for Single {
-    type Cell = f32;
-    const PACKED: bool = false;
-
-    #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const f32, _: L::Halves) -> [L; WIDE] {
-        // SAFETY: the caller's contract.
-        unsafe { [L::load(from), L::load(from.add(L::LEN))] }
-    }
-
-    #[inline(always)]
-    fn exact(cell: f32) -> f32 {
-        cell
-    }
-}
-
-struct Half;
-
-impl Element for Half {
-    type Cell = u16;
-    const PACKED: bool = true;
-
-    #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const u16, _: L::Halves) -> [L; WIDE] {
-        // SAFETY: the caller's contract.
-        unsafe { L::load_two_f16(from) }
-    }
-
-    #[inline(always)]
-    fn exact(cell: u16) -> f32 {
-        f16_to_f32(cell)
-    }
-}
-
-struct FiniteHalf;
-
-impl Element for FiniteHalf {
-    type Cell = u16;
-    const PACKED: bool = true;
-
-    #[inline(always)]
-    unsafe fn load<L: Lanes>(from: *const u16, halves: L::Halves) -> [L; WIDE] {
-        // SAFETY: the caller's contract.
-        unsafe { L::load_two_finite_f16(from, halves) }
-    }
-
-    #[inline(always)]
-    fn exact(cell: u16) -> f32 {
-        f16_to_f32(cell)
-    }
-}
 
 /// # Safety
 ///
@@ -143,10 +73,10 @@ unsafe fn block_scores<L: Lanes, E: Element>(
         // SAFETY: the caller's contract.
         head += unsafe {
             match job.queries() - head {
-                1 => heads_scores::<L, E, 1>(job, keys, head, width, out),
-                2 => heads_scores::<L, E, 2>(job, keys, head, width, out),
-                3 => heads_scores::<L, E, 3>(job, keys, head, width, out),
-                _ => heads_scores::<L, E, HEADS>(job, keys, head, width, out),
+                1 => heads_scores::<L, E, 1, 2>(job, keys, head, width, out),
+                2 => heads_scores::<L, E, 2, 2>(job, keys, head, width, out),
+                3 => heads_scores::<L, E, 3, 1>(job, keys, head, width, out),
+                _ => heads_scores::<L, E, HEADS, 1>(job, keys, head, width, out),
             }
         };
     }
@@ -184,7 +114,7 @@ unsafe fn unpack<L: Lanes, E: Element>(from: &[E::Cell], into: &mut [f32]) {
 ///
 /// The instructions of `L` exist.
 #[inline(always)]
-unsafe fn heads_scores<L: Lanes, E: Element, const H: usize>(
+unsafe fn heads_scores<L: Lanes, E: Element, const H: usize, const LOADS: usize>(
     job: &Attention<'_>,
     keys: &[E::Cell],
     head: usize,
@@ -197,32 +127,35 @@ unsafe fn heads_scores<L: Lanes, E: Element, const H: usize>(
     assert!(out.len() >= (H - 1) * width + KV_BLOCK);
     // SAFETY: the caller's contract.
     let halves = unsafe { L::halves() };
+    const { assert!(KV_BLOCK.is_multiple_of(LOADS * WIDE * L::LEN)) };
     let mut slot = 0;
     while slot < KV_BLOCK {
-        // SAFETY: `slot + WIDE * LEN <= 32` because `WIDE * LEN` divides 32; `d < head_dim`, so
-        // the loads end within `head_dim * 32` keys, the queries within `H * head_dim`, and the
+        // SAFETY: `slot + LOADS * WIDE * LEN <= 32` because that product divides 32; `d < head_dim`,
+        // so the loads end within `head_dim * 32` keys, the queries within `H * head_dim`, and the
         // stores within `(H - 1) * width + 32`, all asserted above.
         unsafe {
-            let mut acc = [[L::splat(0.0); WIDE]; H];
+            let mut acc = [[[L::splat(0.0); WIDE]; LOADS]; H];
             for d in 0..head_dim {
-                let row = keys.as_ptr().add(d * KV_BLOCK + slot);
-                let k = E::load::<L>(row, halves);
-                for h in 0..H {
-                    let q = L::splat(*queries.as_ptr().add(h * head_dim + d));
-                    for v in 0..WIDE {
-                        acc[h][v] = acc[h][v].add(q.mul(k[v]));
+                for load in 0..LOADS {
+                    let at = d * KV_BLOCK + slot + load * WIDE * L::LEN;
+                    let k = E::load::<L>(keys.as_ptr().add(at), halves);
+                    for h in 0..H {
+                        let q = L::splat(*queries.as_ptr().add(h * head_dim + d));
+                        for v in 0..WIDE {
+                            acc[h][load][v] = acc[h][load][v].add(q.mul(k[v]));
+                        }
                     }
                 }
             }
             let scale = L::splat(job.scale);
             for h in 0..H {
-                for v in 0..WIDE {
+                for (v, sum) in acc[h].as_flattened().iter().enumerate() {
                     let at = h * width + slot + v * L::LEN;
-                    acc[h][v].mul(scale).store(out.as_mut_ptr().add(at));
+                    sum.mul(scale).store(out.as_mut_ptr().add(at));
                 }
             }
         }
-        slot += WIDE * L::LEN;
+        slot += LOADS * WIDE * L::LEN;
     }
     H
 }
@@ -324,37 +257,20 @@ unsafe fn heads_values<L: Lanes, E: Element, const H: usize>(
 ) -> usize {
     let count = values.len() / head_dim;
     assert!(e.len() >= (H - 1) * width + count && out.len() >= H * head_dim);
-    // SAFETY: the caller's contract.
-    let halves = unsafe { L::halves() };
+    let sums = Sums {
+        values,
+        e,
+        head_dim,
+        width,
+    };
+    // Few heads have few sums at a time, each waiting for its last addition: twice as many then.
     let mut d = 0;
-    while d + WIDE * L::LEN <= head_dim {
-        // SAFETY: `d + WIDE * LEN <= head_dim` and `p < count`, so the loads end within
-        // `count * head_dim` values and `(H - 1) * width + count` exponentials, and `out` within
-        // `H * head_dim`; asserted above.
-        unsafe {
-            let mut acc = [[L::splat(0.0); WIDE]; H];
-            for h in 0..H {
-                for v in 0..WIDE {
-                    acc[h][v] = L::load(out.as_ptr().add(h * head_dim + d + v * L::LEN));
-                }
-            }
-            for p in 0..count {
-                let row = values.as_ptr().add(p * head_dim + d);
-                let x = E::load::<L>(row, halves);
-                for h in 0..H {
-                    let e = L::splat(*e.as_ptr().add(h * width + p));
-                    for v in 0..WIDE {
-                        acc[h][v] = acc[h][v].add(e.mul(x[v]));
-                    }
-                }
-            }
-            for h in 0..H {
-                for v in 0..WIDE {
-                    acc[h][v].store(out.as_mut_ptr().add(h * head_dim + d + v * L::LEN));
-                }
-            }
+    // SAFETY: the caller's contract, and asserted above.
+    unsafe {
+        if H <= 2 {
+            d = sums.columns::<L, E, H, 2>(d, out);
         }
-        d += WIDE * L::LEN;
+        d = sums.columns::<L, E, H, 1>(d, out);
     }
     for h in 0..H {
         for d in d..head_dim {
@@ -365,4 +281,62 @@ unsafe fn heads_values<L: Lanes, E: Element, const H: usize>(
         }
     }
     H
+}
+
+/// Values of some positions, and their exponentials for several heads, `width` apart.
+struct Sums<'a, C> {
+    values: &'a [C],
+    e: &'a [f32],
+    head_dim: usize,
+    width: usize,
+}
+
+impl<C> Sums<'_, C> {
+    /// Adds whole vectors from element `d` on to `out` of `H` heads; returns the first element left.
+    ///
+    /// # Safety
+    ///
+    /// The instructions of `L` exist; `e` has `(H - 1) * width` elements and one for each position,
+    /// `out` `H * head_dim`.
+    #[inline(always)]
+    unsafe fn columns<L: Lanes, E: Element<Cell = C>, const H: usize, const LOADS: usize>(
+        &self,
+        mut d: usize,
+        out: &mut [f32],
+    ) -> usize {
+        let (head_dim, width) = (self.head_dim, self.width);
+        // SAFETY: the caller's contract.
+        let halves = unsafe { L::halves() };
+        while d + LOADS * WIDE * L::LEN <= head_dim {
+            // SAFETY: `d + LOADS * WIDE * LEN <= head_dim` and `p` is a position, so the loads end
+            // within the values and the exponentials, and `out` within `H * head_dim`.
+            unsafe {
+                let mut acc = [[[L::splat(0.0); WIDE]; LOADS]; H];
+                for h in 0..H {
+                    for (v, sum) in acc[h].as_flattened_mut().iter_mut().enumerate() {
+                        *sum = L::load(out.as_ptr().add(h * head_dim + d + v * L::LEN));
+                    }
+                }
+                for p in 0..self.values.len() / head_dim {
+                    for load in 0..LOADS {
+                        let at = p * head_dim + d + load * WIDE * L::LEN;
+                        let x = E::load::<L>(self.values.as_ptr().add(at), halves);
+                        for h in 0..H {
+                            let e = L::splat(*self.e.as_ptr().add(h * width + p));
+                            for v in 0..WIDE {
+                                acc[h][load][v] = acc[h][load][v].add(e.mul(x[v]));
+                            }
+                        }
+                    }
+                }
+                for h in 0..H {
+                    for (v, sum) in acc[h].as_flattened().iter().enumerate() {
+                        sum.store(out.as_mut_ptr().add(h * head_dim + d + v * L::LEN));
+                    }
+                }
+            }
+            d += LOADS * WIDE * L::LEN;
+        }
+        d
+    }
 }
