@@ -94,8 +94,6 @@ fn rows(engine: Engine) -> Vec<Row> {
     let lanes = LANES
         .iter()
         .filter(|lane| engine.has(lane.required_features));
-    // A lane with threads needs a pool of workers.
-    let lanes = lanes.filter(|lane| !lane.has_threads());
     lanes
         .flat_map(|lane| match lane.has_threads() {
             true => THREADS.map(|threads| (lane, Some(threads))).to_vec(),

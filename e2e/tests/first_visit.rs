@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Browser, Options, Page, Profile, Server};
+use e2e::{Browser, Engine, Options, Page, Profile, Server};
 
 /// The model is fetched, checked and loaded within this on the slowest machine that tests it.
 const IMPORT: Duration = Duration::from_secs(180);
@@ -13,9 +13,18 @@ const STOP: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn from_the_empty_page_to_a_conversation_without_a_network() {
+    visit(Engine::Chromium).await;
+}
+
+#[tokio::test]
+async fn from_the_empty_page_to_a_conversation_in_firefox() {
+    visit(Engine::Firefox).await;
+}
+
+async fn visit(engine: Engine) {
     let mut server = Server::start(Options::default()).unwrap();
     let profile = Profile::fresh().unwrap();
-    let browser = Browser::start(&profile).await.unwrap();
+    let browser = Browser::start_engine(engine, &profile).await.unwrap();
     let page = Page::open(&browser, &server.url("")).await.unwrap();
 
     get_the_default_model(page).await;
