@@ -31,8 +31,16 @@ mod wide;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod byte_pairs;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(all(
+    target_arch = "wasm32",
+    target_feature = "simd128",
+    not(target_feature = "relaxed-simd")
+))]
+mod pairs;
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 mod relaxed;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -67,8 +75,13 @@ enum Isa {
     Avx2(avx2::Avx2),
     #[cfg(target_arch = "aarch64")]
     Neon(neon::Neon),
-    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-    #[cfg_attr(target_feature = "relaxed-simd", expect(dead_code))]
+    #[cfg(target_arch = "x86_64")]
+    Vnni(byte_pairs::Vnni),
+    #[cfg(all(
+        target_arch = "wasm32",
+        target_feature = "simd128",
+        not(target_feature = "relaxed-simd")
+    ))]
     Simd128(simd128::Simd128),
     #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
     Relaxed(relaxed::Relaxed),
@@ -80,8 +93,12 @@ impl Kernels {
     /// The fastest implementation that this machine and build have.
     pub fn best() -> Kernels {
         #[cfg(target_arch = "x86_64")]
-        if let Some(isa) = avx2::Avx2::detect() {
-            return Kernels(Isa::Avx2(isa));
+        if let Some(isa) = byte_pairs::Vnni::detect() {
+            return Kernels(Isa::Vnni(isa));
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(kernels) = Kernels::avx2() {
+            return kernels;
         }
         #[cfg(target_arch = "aarch64")]
         return Kernels(Isa::Neon(neon::Neon::HERE));
@@ -97,6 +114,12 @@ impl Kernels {
         Kernels::SCALAR
     }
 
+    /// Plain AVX2, also where there is more.
+    #[cfg(target_arch = "x86_64")]
+    pub fn avx2() -> Option<Kernels> {
+        Some(Kernels(Isa::Avx2(avx2::Avx2::detect()?)))
+    }
+
     pub fn name(self) -> &'static str {
         match self.0 {
             Isa::Scalar => "scalar",
@@ -104,7 +127,13 @@ impl Kernels {
             Isa::Avx2(_) => "avx2",
             #[cfg(target_arch = "aarch64")]
             Isa::Neon(_) => "neon",
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            #[cfg(target_arch = "x86_64")]
+            Isa::Vnni(_) => "avx2-vnni",
+            #[cfg(all(
+                target_arch = "wasm32",
+                target_feature = "simd128",
+                not(target_feature = "relaxed-simd")
+            ))]
             Isa::Simd128(_) => "simd128",
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
             Isa::Relaxed(_) => "relaxed",
@@ -153,7 +182,16 @@ impl Kernels {
                 counters::count_simd();
                 isa.matmul(w, x, &mut y);
             }
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            #[cfg(target_arch = "x86_64")]
+            Isa::Vnni(isa) => {
+                counters::count_simd();
+                isa.matmul(w, x, &mut y);
+            }
+            #[cfg(all(
+                target_arch = "wasm32",
+                target_feature = "simd128",
+                not(target_feature = "relaxed-simd")
+            ))]
             Isa::Simd128(isa) => {
                 counters::count_simd();
                 isa.matmul(w, x, &mut y);
@@ -217,7 +255,13 @@ impl Kernels {
             Isa::Avx2(isa) => isa.attention(job, scratch, out),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon(isa) => isa.attention(job, scratch, out),
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            #[cfg(target_arch = "x86_64")]
+            Isa::Vnni(isa) => isa.avx2().attention(job, scratch, out),
+            #[cfg(all(
+                target_arch = "wasm32",
+                target_feature = "simd128",
+                not(target_feature = "relaxed-simd")
+            ))]
             Isa::Simd128(isa) => isa.attention(job, scratch, out),
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
             Isa::Relaxed(_) => simd128::Simd128::HERE.attention(job, scratch, out),
@@ -227,10 +271,12 @@ impl Kernels {
     /// Runs what is inlined into `work` on the widest vectors; elsewhere a build has one width.
     #[inline(always)]
     pub(crate) fn with<T>(self, work: impl FnOnce() -> T) -> T {
-        #[cfg(target_arch = "x86_64")]
-        if let Isa::Avx2(isa) = self.0 {
-            return isa.with(work);
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(isa) => isa.with(work),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Vnni(isa) => isa.avx2().with(work),
+            _ => work(),
         }
-        work()
     }
 }

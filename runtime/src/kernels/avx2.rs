@@ -10,10 +10,7 @@ use core::arch::x86_64::*;
 use protocol::TrResult;
 
 use super::attention::{Attention, Sums, attention};
-use super::lanes::{Dot, Lanes, Places};
-use super::matrix::Matrix;
-use super::quantized::{Input, QuantizedBlock};
-use super::shared::Part;
+use super::lanes::{Lanes, Places};
 use super::wide;
 
 /// Proof that the machine has AVX2 and F16C.
@@ -35,16 +32,6 @@ impl Avx2 {
         }
         // SAFETY: an `Avx2` exists only where both features were detected.
         unsafe { enabled(work) }
-    }
-
-    pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
-        #[target_feature(enable = "avx2,f16c")]
-        fn enabled(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
-            // SAFETY: the features are enabled here.
-            unsafe { wide::matmul::<Maddubs>(w, x, y) }
-        }
-        // SAFETY: an `Avx2` exists only where both features were detected.
-        unsafe { enabled(w, x, y) }
     }
 
     pub fn attention(
@@ -84,7 +71,7 @@ impl Sums for Avx2 {
 }
 
 #[derive(Clone, Copy)]
-struct Eight(__m256);
+pub(super) struct Eight(__m256);
 
 // SAFETY comments below: the trait asks its caller for the instruction set and for readable
 // memory; each body uses only AVX, AVX2 and F16C instructions and unaligned loads of the size that
@@ -232,59 +219,6 @@ impl Lanes for Eight {
     }
 }
 
-struct Maddubs;
-
-impl Dot for Maddubs {
-    type L = Eight;
-
-    /// `maddubs` multiplies unsigned by signed bytes and adds neighbours, saturating at 16 bits:
-    /// `|w|` is at most 128 and the activation, with the sign of `w`, at most 127, so a pair is at
-    /// most 32,512 and nothing saturates.
-    #[inline(always)]
-    unsafe fn bytes<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [__m256i; T] {
-        // SAFETY: the trait's contract; `4 * j + 4 <= 32` codes.
-        unsafe {
-            let ones = _mm256_set1_epi16(1);
-            let mut sums = [_mm256_setzero_si256(); T];
-            for j in 0..8 {
-                let w = Eight::groups_codes([from[0].add(16 * j), from[1].add(16 * j)]);
-                let magnitudes = _mm256_abs_epi8(w);
-                for t in 0..T {
-                    let signed = _mm256_sign_epi8(four_codes(x[t], 4 * j), w);
-                    let pairs = _mm256_maddubs_epi16(magnitudes, signed);
-                    sums[t] = _mm256_add_epi32(sums[t], _mm256_madd_epi16(pairs, ones));
-                }
-            }
-            sums
-        }
-    }
-
-    /// Eight pairs of products are summed in 16 bits: at most 8 * 2 * 15 * 127 = 30,480.
-    #[inline(always)]
-    unsafe fn nibbles<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [__m256i; T] {
-        // SAFETY: the trait's contract; `16 + 4 * j + 4 <= 32` codes.
-        unsafe {
-            let low_bits = _mm256_set1_epi8(15);
-            let mut sums = [_mm256_setzero_si256(); T];
-            for j in 0..4 {
-                let w = Eight::groups_codes([from[0].add(16 * j), from[1].add(16 * j)]);
-                let low = _mm256_and_si256(w, low_bits);
-                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(w), low_bits);
-                for t in 0..T {
-                    let a = _mm256_maddubs_epi16(low, four_codes(x[t], 4 * j));
-                    let b = _mm256_maddubs_epi16(high, four_codes(x[t], 16 + 4 * j));
-                    sums[t] = _mm256_add_epi16(sums[t], _mm256_add_epi16(a, b));
-                }
-            }
-            let ones = _mm256_set1_epi16(1);
-            for sum in &mut sums {
-                *sum = _mm256_madd_epi16(*sum, ones);
-            }
-            sums
-        }
-    }
-}
-
 /// 8 bytes from each place.
 ///
 /// # Safety
@@ -297,15 +231,4 @@ unsafe fn two_halves(from: Places) -> __m128i {
         let low = _mm_loadl_epi64(from[0].cast());
         _mm_unpacklo_epi64(low, _mm_loadl_epi64(from[1].cast()))
     }
-}
-
-/// Four neighbouring codes in each lane.
-///
-/// # Safety
-///
-/// As for [`Lanes`]; `at + 4 <= 32`.
-#[inline(always)]
-unsafe fn four_codes(x: *const QuantizedBlock, at: usize) -> __m256i {
-    // SAFETY: the caller's contract; `codes` is the block's first field and 32 bytes long.
-    unsafe { _mm256_set1_epi32(x.cast::<u8>().add(at).cast::<i32>().read_unaligned()) }
 }

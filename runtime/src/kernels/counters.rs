@@ -32,7 +32,11 @@ pub(super) fn count_scalar() {
 #[cfg(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
-    all(target_arch = "wasm32", target_feature = "simd128")
+    all(
+        target_arch = "wasm32",
+        target_feature = "simd128",
+        not(target_feature = "relaxed-simd")
+    )
 ))]
 pub(super) fn count_simd() {
     SIMD.fetch_add(1, Ordering::Relaxed);

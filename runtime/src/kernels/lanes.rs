@@ -26,6 +26,12 @@ pub(super) trait Lanes: Copy {
     type Ints: Copy;
 
     unsafe fn splat(x: f32) -> Self;
+    /// Of four equal floats, which can be loaded as they are.
+    #[inline(always)]
+    unsafe fn spread(x: *const [f32; 4]) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe { Self::splat((*x)[0]) }
+    }
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
 
@@ -64,24 +70,40 @@ pub(super) trait Lanes: Copy {
     unsafe fn floats(ints: Self::Ints) -> Self;
 }
 
+/// A block's activations for one token, as a [`Dot`] wants them; floats stand four times.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(super) struct PackedBlock<C> {
+    pub codes: C,
+    pub scale: [f32; 4],
+    pub scaled_sum: [f32; 4],
+    pub sum: i32,
+}
+
+pub(super) type Ints<D> = <<D as Dot>::L as Lanes>::Ints;
+
 /// Integer sums of codes times activations: exact, so every way to make them is the same.
 ///
 /// # Safety
 ///
-/// As for [`Lanes`]; each of `x` is a block.
-pub(super) trait Dot {
+/// As for [`Lanes`]; `x` are the blocks of `T` tokens.
+pub(super) trait Dot: Sized {
     type L: Lanes;
+    /// 32 activations in the order and width of the products.
+    type Codes: Copy;
+
+    fn codes(x: &QuantizedBlock) -> Self::Codes;
 
     /// Sums of signed codes times activations over one `q8_0` block (128 code bytes a group), for
-    /// `T` tokens.
-    unsafe fn bytes<const T: usize>(
-        from: Places,
-        x: [*const QuantizedBlock; T],
-    ) -> [<Self::L as Lanes>::Ints; T];
+    /// `G` vectors of rows and `T` tokens.
+    unsafe fn bytes<const G: usize, const T: usize>(
+        from: [Places; G],
+        x: *const PackedBlock<Self::Codes>,
+    ) -> [[Ints<Self>; T]; G];
     /// Sums of unsigned codes times activations over one `q4` block (64 code bytes a group), for
-    /// `T` tokens.
-    unsafe fn nibbles<const T: usize>(
-        from: Places,
-        x: [*const QuantizedBlock; T],
-    ) -> [<Self::L as Lanes>::Ints; T];
+    /// `G` vectors of rows and `T` tokens.
+    unsafe fn nibbles<const G: usize, const T: usize>(
+        from: [Places; G],
+        x: *const PackedBlock<Self::Codes>,
+    ) -> [[Ints<Self>; T]; G];
 }

@@ -14,16 +14,11 @@ pub struct Quantized {
 }
 
 /// 32 neighbouring activations of one token: `x[k]` is about `codes[k] * scale`.
-///
-/// The same codes stand twice, in the two orders that the integer products of the instruction
-/// sets want.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct QuantizedBlock {
     /// -127..=127, in order.
     pub codes: [i8; COLS],
-    /// The codes of each four columns `a, b, c, d` as `a, c, b, d`.
-    pub pairs: [i16; COLS],
     /// `amax / 127`; 0 for a block of zeros; NaN or infinity if an activation was.
     pub scale: f32,
     /// Sum of the codes: at most 127 * 32.
@@ -33,12 +28,11 @@ pub struct QuantizedBlock {
     pub reserved: u32,
 }
 
-const _: () = assert!(size_of::<QuantizedBlock>() == 112);
+const _: () = assert!(size_of::<QuantizedBlock>() == 48);
 
 impl QuantizedBlock {
     pub const ZERO: QuantizedBlock = QuantizedBlock {
         codes: [0; COLS],
-        pairs: [0; COLS],
         scale: 0.0,
         sum: 0,
         scaled_sum: 0.0,
@@ -52,15 +46,8 @@ impl QuantizedBlock {
         for code in codes {
             sum += i32::from(code);
         }
-        let mut pairs = [0; COLS];
-        for k in (0..COLS).step_by(4) {
-            for (at, from) in [0, 2, 1, 3].into_iter().enumerate() {
-                pairs[k + at] = i16::from(codes[k + from]);
-            }
-        }
         QuantizedBlock {
             codes,
-            pairs,
             scale,
             sum,
             scaled_sum: scale * sum as f32,

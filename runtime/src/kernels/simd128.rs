@@ -8,10 +8,9 @@ use core::hint::black_box;
 use protocol::TrResult;
 
 use super::attention::{Attention, Sums, attention};
-use super::lanes::{Dot, Lanes, Places};
-use super::matrix::{COLS, Matrix};
-use super::quantized::{Input, QuantizedBlock};
-use super::shared::Part;
+use super::lanes::{Lanes, Places};
+use super::matrix::COLS;
+use super::quantized::QuantizedBlock;
 use super::wide;
 
 /// Proof that this module was compiled with SIMD128.
@@ -21,11 +20,6 @@ pub struct Simd128(());
 impl Simd128 {
     /// This file is compiled only with the feature.
     pub const HERE: Simd128 = Simd128(());
-
-    pub fn matmul(self, w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
-        // SAFETY: the whole module may use the instructions.
-        unsafe { wide::matmul::<Pairs>(w, x, y) }
-    }
 
     /// As `vectors::quantize`, which a compiler does not turn into vector code here.
     pub fn quantize(self, x: &[f32], blocks: &mut [QuantizedBlock]) {
@@ -68,6 +62,12 @@ impl Lanes for Four {
     #[inline(always)]
     unsafe fn splat(x: f32) -> Four {
         Four(f32x4_splat(x))
+    }
+
+    #[inline(always)]
+    unsafe fn spread(x: *const [f32; 4]) -> Four {
+        // SAFETY: the trait's contract.
+        unsafe { Four(v128_load(x.cast())) }
     }
 
     #[inline(always)]
@@ -191,61 +191,6 @@ impl Lanes for Four {
     }
 }
 
-struct Pairs;
-
-impl Dot for Pairs {
-    type L = Four;
-
-    /// In each 32-bit lane lie columns `a, b, c, d` of one row; as 16-bit numbers `a` and `c` are
-    /// the low bytes, `b` and `d` the high ones, so one dot product of pairs keeps a row in its
-    /// lane.
-    #[inline(always)]
-    unsafe fn bytes<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [v128; T] {
-        let mut sums = [i32x4_splat(0); T];
-        for j in 0..8 {
-            // SAFETY: the trait's contract: 128 code bytes, `j < 8`.
-            let w = unsafe { v128_load(from[0].add(16 * j).cast()) };
-            let ac = i16x8_shr(i16x8_shl(w, 8), 8);
-            let bd = i16x8_shr(w, 8);
-            for t in 0..T {
-                // SAFETY: `4 * j + 4 <= 32` codes.
-                let (x_ac, x_bd) = unsafe { two_pairs(x[t], 4 * j) };
-                let pairs = i32x4_add(i32x4_dot_i16x8(ac, x_ac), i32x4_dot_i16x8(bd, x_bd));
-                sums[t] = i32x4_add(sums[t], pairs);
-            }
-        }
-        sums
-    }
-
-    #[inline(always)]
-    unsafe fn nibbles<const T: usize>(from: Places, x: [*const QuantizedBlock; T]) -> [v128; T] {
-        let mut sums = [i32x4_splat(0); T];
-        let bits = u16x8_splat(15);
-        for j in 0..4 {
-            // SAFETY: the trait's contract: 64 code bytes, `j < 4`.
-            let w = unsafe { v128_load(from[0].add(16 * j).cast()) };
-            let low_ac = v128_and(w, bits);
-            let low_bd = v128_and(u16x8_shr(w, 8), bits);
-            let high_ac = v128_and(u16x8_shr(w, 4), bits);
-            let high_bd = u16x8_shr(w, 12);
-            for t in 0..T {
-                // SAFETY: `16 + 4 * j + 4 <= 32` codes.
-                let (low, high) = unsafe { (two_pairs(x[t], 4 * j), two_pairs(x[t], 16 + 4 * j)) };
-                let ac = i32x4_add(
-                    i32x4_dot_i16x8(low_ac, low.0),
-                    i32x4_dot_i16x8(high_ac, high.0),
-                );
-                let bd = i32x4_add(
-                    i32x4_dot_i16x8(low_bd, low.1),
-                    i32x4_dot_i16x8(high_bd, high.1),
-                );
-                sums[t] = i32x4_add(sums[t], i32x4_add(ac, bd));
-            }
-        }
-        sums
-    }
-}
-
 #[inline(always)]
 fn quantize_block(x: &[f32; COLS], block: &mut QuantizedBlock) {
     // SAFETY: the eight vectors are the 32 floats.
@@ -275,14 +220,10 @@ fn quantize_block(x: &[f32; COLS], block: &mut QuantizedBlock) {
             i16x8_narrow_i32x4(four(0), four(1)),
             i16x8_narrow_i32x4(four(2), four(3)),
         ];
-        let pairs = wide.map(|wide| i16x8_shuffle::<0, 2, 1, 3, 4, 6, 5, 7>(wide, wide));
-        // SAFETY: 16 bytes of the 32 codes, 32 bytes of the 64 of pairs.
+        // SAFETY: 16 bytes of the 32 codes.
         unsafe {
             let narrow = i8x16_narrow_i16x8(wide[0], wide[1]);
             v128_store(block.codes.as_mut_ptr().add(16 * half).cast(), narrow);
-            let to = block.pairs.as_mut_ptr().add(16 * half);
-            v128_store(to.cast(), pairs[0]);
-            v128_store(to.add(8).cast(), pairs[1]);
         }
     }
     (block.scale, block.sum) = (scale, sum);
@@ -294,20 +235,6 @@ fn quantize_block(x: &[f32; COLS], block: &mut QuantizedBlock) {
 fn across(lanes: v128, join: impl Fn(v128, v128) -> v128) -> i32 {
     let two = join(lanes, i32x4_shuffle::<2, 3, 0, 1>(lanes, lanes));
     i32x4_extract_lane::<0>(join(two, i32x4_shuffle::<1, 0, 3, 2>(two, two)))
-}
-
-/// Columns `a, c` and columns `b, d` of the four from `at` on, each pair in all lanes.
-///
-/// # Safety
-///
-/// `x` is a block; `at + 4 <= 32`.
-#[inline(always)]
-unsafe fn two_pairs(x: *const QuantizedBlock, at: usize) -> (v128, v128) {
-    // SAFETY: the caller's contract: `pairs` holds 32 i16.
-    unsafe {
-        let pairs = (&raw const (*x).pairs).cast::<i16>().add(at).cast::<u32>();
-        (v128_load32_splat(pairs), v128_load32_splat(pairs.add(1)))
-    }
 }
 
 /// Eight f16 exactly, with `special` (the f32 exponent of infinity, or nothing) added to the upper
@@ -343,9 +270,9 @@ fn scales(bits: v128) -> [Four; 2] {
     halves(bits, u32x4_splat(0))
 }
 
-/// As [`scales`] without subnormal operands; `half::f16_to_f32` says why it is right.
-#[cold]
-#[inline(never)]
+/// As [`scales`] without subnormal operands; `half::f16_to_f32` says why it is right. Inlined: a
+/// call, even one that is never made, would have all vector registers saved in memory before it.
+#[inline(always)]
 fn small_scales(bits: v128) -> [Four; 2] {
     let zero = u32x4_splat(0);
     let lanes = [
@@ -360,4 +287,16 @@ fn small_scales(bits: v128) -> [Four; 2] {
         let sign = v128_and(lanes, u32x4_splat(0x8000_0000));
         Four(v128_or(f32x4_pmin(t, without_one), sign))
     })
+}
+
+/// A constant's bytes.
+#[repr(align(16))]
+pub(super) struct Constant(pub [u8; 16]);
+
+/// A constant that is loaded: V8 would make one anew, with three instructions, at each use in a
+/// loop. Volatile, so that the compiler does not see through it.
+#[inline(always)]
+pub(super) fn kept(constant: &'static Constant) -> v128 {
+    // SAFETY: the reference is to 16 aligned bytes.
+    unsafe { (&raw const constant.0).cast::<v128>().read_volatile() }
 }

@@ -161,13 +161,16 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::println;
+    use std::{println, vec};
 
     /// `TINYRUSTLM_DIGESTS=1` prints the digests instead of comparing them.
     #[test]
     fn suite_passes_with_every_instruction_set() {
         let mut failed = 0;
-        for kernels in [Kernels::SCALAR, Kernels::best()] {
+        let mut sets = vec![Kernels::SCALAR, Kernels::best()];
+        #[cfg(target_arch = "x86_64")]
+        sets.extend(Kernels::avx2());
+        for kernels in sets {
             for case in CASES {
                 let result = match std::env::var("TINYRUSTLM_DIGESTS") {
                     Ok(_) => (case.run)(kernels).map(|digest| println!("{digest:#018x}")),

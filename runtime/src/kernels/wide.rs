@@ -10,17 +10,21 @@
 #![allow(clippy::needless_range_loop)]
 
 mod attention;
-mod blocks;
 mod cells;
+mod codecs;
 mod floats;
+mod int8;
+mod strict;
 
 use format::Layout;
 
 pub(super) use attention::{scores, values};
-use blocks::{Int8, Q4, Q4Min, Q8, Strict};
+use codecs::{Q4, Q4Min, Q8};
 use floats::{Bf16, F16, F32, Floats};
+use int8::Int8;
+use strict::Strict;
 
-use super::lanes::{Dot, GROUPS_MAX, Lanes};
+use super::lanes::{Dot, GROUPS_MAX, Lanes, Places};
 use super::matrix::Matrix;
 use super::quantized::Input;
 use super::shared::Part;
@@ -33,9 +37,9 @@ pub unsafe fn matmul<D: Dot>(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
     // SAFETY: the caller's contract.
     unsafe {
         match (w.layout(), x.codes()) {
-            (Layout::Q8_0R4, Some(codes)) => tiles(y, &Int8::<Q8, D>::new(w, codes)),
-            (Layout::Q4_0R4, Some(codes)) => tiles(y, &Int8::<Q4, D>::new(w, codes)),
-            (Layout::Q4_1R4, Some(codes)) => tiles(y, &Int8::<Q4Min, D>::new(w, codes)),
+            (Layout::Q8_0R4, Some(codes)) => Int8::<Q8, D>::new(w, codes).run(y),
+            (Layout::Q4_0R4, Some(codes)) => Int8::<Q4, D>::new(w, codes).run(y),
+            (Layout::Q4_1R4, Some(codes)) => Int8::<Q4Min, D>::new(w, codes).run(y),
             (Layout::Q8_0R4, None) => tiles(y, &Strict::<Q8, D::L>::new(w, x)),
             (Layout::Q4_0R4, None) => tiles(y, &Strict::<Q4, D::L>::new(w, x)),
             (Layout::Q4_1R4, None) => tiles(y, &Strict::<Q4Min, D::L>::new(w, x)),
@@ -75,14 +79,16 @@ unsafe fn tiles<P: Product>(y: &mut Part<'_>, product: &P) {
             // SAFETY: `group` and `last` are groups of the part, `first + 4` tokens exist.
             unsafe {
                 let sums = product.tile::<4>(group, last, first);
-                write(y, first, at, sums);
+                for (t, sums) in sums.into_iter().enumerate() {
+                    write(y, first + t, at, sums);
+                }
             }
             first += 4;
         }
         while first < y.tokens() {
             // SAFETY: `group` and `last` are groups of the part, token `first` exists.
             unsafe {
-                let sums = product.tile::<1>(group, last, first);
+                let [sums] = product.tile::<1>(group, last, first);
                 write(y, first, at, sums);
             }
             first += 1;
@@ -91,24 +97,50 @@ unsafe fn tiles<P: Product>(y: &mut Part<'_>, product: &P) {
     }
 }
 
-/// Rows beyond the part are dropped.
+/// Writes a vector of rows of token `token`, from the part's column `at` on. Rows beyond the part
+/// are dropped.
 ///
 /// # Safety
 ///
 /// The instructions of `L` exist.
 #[inline(always)]
-unsafe fn write<L: Lanes, const T: usize>(y: &mut Part<'_>, first: usize, at: usize, sums: [L; T]) {
-    for (t, sum) in sums.into_iter().enumerate() {
-        let out = &mut y.row_mut(first + t)[at..];
-        if out.len() >= L::LEN {
-            // SAFETY: `LEN` floats are there.
-            unsafe { sum.store(out.as_mut_ptr()) };
-        } else {
-            let mut rows = [0.0f32; 4 * GROUPS_MAX];
-            // SAFETY: `LEN` is at most `4 * GROUPS_MAX`.
-            unsafe { sum.store(rows.as_mut_ptr()) };
-            let len = out.len();
-            out.copy_from_slice(&rows[..len]);
-        }
+unsafe fn write<L: Lanes>(y: &mut Part<'_>, token: usize, at: usize, sums: L) {
+    let out = &mut y.row_mut(token)[at..];
+    if out.len() >= L::LEN {
+        // SAFETY: `LEN` floats are there.
+        unsafe { sums.store(out.as_mut_ptr()) };
+    } else {
+        let mut rows = [0.0f32; 4 * GROUPS_MAX];
+        // SAFETY: `LEN` is at most `4 * GROUPS_MAX`.
+        unsafe { sums.store(rows.as_mut_ptr()) };
+        let len = out.len();
+        out.copy_from_slice(&rows[..len]);
     }
+}
+
+/// What [`write`] has written; zeros beyond the part.
+///
+/// # Safety
+///
+/// The instructions of `L` exist.
+#[inline(always)]
+unsafe fn read<L: Lanes>(y: &mut Part<'_>, token: usize, at: usize) -> L {
+    let sums = &y.row_mut(token)[at..];
+    if sums.len() >= L::LEN {
+        // SAFETY: `LEN` floats are there.
+        return unsafe { L::load(sums.as_ptr()) };
+    }
+    let mut rows = [0.0f32; 4 * GROUPS_MAX];
+    rows[..sums.len()].copy_from_slice(sums);
+    // SAFETY: `LEN` is at most `4 * GROUPS_MAX`.
+    unsafe { L::load(rows.as_ptr()) }
+}
+
+/// The beginnings of two neighbouring groups, or of `last` twice.
+#[inline(always)]
+fn places(w: &Matrix<'_>, group: usize, last: usize) -> Places {
+    [
+        w.group(group).as_ptr(),
+        w.group((group + 1).min(last)).as_ptr(),
+    ]
 }

@@ -1,0 +1,144 @@
+//! How blocks of four interleaved rows store codes, scales and minima.
+#![allow(unsafe_code)]
+
+use crate::kernels::lanes::{Dot, Ints, Lanes, PackedBlock, Places};
+use crate::kernels::matrix::{Q4_0_BYTES, Q4_1_BYTES, Q8_0_BYTES};
+
+/// A codec of blocks of four interleaved rows.
+pub trait Codec {
+    const BYTES: usize;
+    /// Bytes of codes, which stand before the scales.
+    const CODES: usize;
+    const HAS_MIN: bool;
+
+    /// Sums of codes times activations, for `G` vectors of rows and `T` tokens.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Dot`]; a block at each place.
+    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
+        from: [Places; G],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [[Ints<D>; T]; G];
+
+    /// The codes of column `k` as integers.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Lanes`]; a block at each place, `k < 32`.
+    unsafe fn column<L: Lanes>(from: Places, k: usize) -> L::Ints;
+
+    /// The minima are the scales again where the layout has none.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Lanes`]; a block at each place.
+    #[inline(always)]
+    unsafe fn scales_and_mins<L: Lanes>(from: Places) -> (L, L) {
+        // SAFETY: the caller's contract: four or eight f16 stand after the codes.
+        unsafe {
+            let from = forward(from, Self::CODES);
+            match Self::HAS_MIN {
+                true => L::groups_two_f16(from),
+                false => {
+                    let scales = L::groups_f16(from);
+                    (scales, scales)
+                }
+            }
+        }
+    }
+}
+
+pub struct Q8;
+
+impl Codec for Q8 {
+    const BYTES: usize = Q8_0_BYTES;
+    const CODES: usize = 128;
+    const HAS_MIN: bool = false;
+
+    #[inline(always)]
+    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
+        from: [Places; G],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [[Ints<D>; T]; G] {
+        // SAFETY: the caller's contract.
+        unsafe { D::bytes(from, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn column<L: Lanes>(from: Places, k: usize) -> L::Ints {
+        // SAFETY: the caller's contract: `16 * (k / 4) + 16 <= 128`.
+        unsafe { L::byte(L::groups_codes(forward(from, k / 4 * 16)), k % 4) }
+    }
+}
+
+pub struct Q4;
+
+impl Codec for Q4 {
+    const BYTES: usize = Q4_0_BYTES;
+    const CODES: usize = 64;
+    const HAS_MIN: bool = false;
+
+    /// The codes are stored with 8 added.
+    #[inline(always)]
+    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
+        from: [Places; G],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [[Ints<D>; T]; G] {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let mut sums = D::nibbles::<G, T>(from, x);
+            for sums in &mut sums {
+                for (t, sum) in sums.iter_mut().enumerate() {
+                    *sum = D::L::subtract(*sum, 8 * (*x.add(t)).sum);
+                }
+            }
+            sums
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn column<L: Lanes>(from: Places, k: usize) -> L::Ints {
+        // SAFETY: the caller's contract.
+        unsafe { L::subtract(Q4Min::column::<L>(from, k), 8) }
+    }
+}
+
+pub struct Q4Min;
+
+impl Codec for Q4Min {
+    const BYTES: usize = Q4_1_BYTES;
+    const CODES: usize = 64;
+    const HAS_MIN: bool = true;
+
+    #[inline(always)]
+    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
+        from: [Places; G],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [[Ints<D>; T]; G] {
+        // SAFETY: the caller's contract.
+        unsafe { D::nibbles(from, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn column<L: Lanes>(from: Places, k: usize) -> L::Ints {
+        // SAFETY: the caller's contract: `16 * (k % 16 / 4) + 16 <= 64`.
+        unsafe {
+            L::nibble(
+                L::groups_codes(forward(from, k % 16 / 4 * 16)),
+                k % 4 * 2 + k / 16,
+            )
+        }
+    }
+}
+
+/// All places moved by `bytes`.
+///
+/// # Safety
+///
+/// The results lie in or at the end of the places' memory.
+#[inline(always)]
+pub unsafe fn forward(from: Places, bytes: usize) -> Places {
+    // SAFETY: the caller's contract.
+    unsafe { [from[0].add(bytes), from[1].add(bytes)] }
+}
