@@ -260,7 +260,8 @@ impl Dot for Widening {
                     }
                 }
             }
-            let four = |[low, high]| vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
+            let four =
+                |[low, high]: [int16x8_t; 2]| vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
             sums.map(|sums| sums.map(four))
         }
     }
