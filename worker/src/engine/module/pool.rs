@@ -11,7 +11,7 @@ use js_sys::{Array, Object, Promise, Reflect, WebAssembly};
 use protocol::abi;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{DedicatedWorkerGlobalScope, MessageEvent, Worker};
+use web_sys::{DedicatedWorkerGlobalScope, Event, MessageEvent, Worker};
 
 use crate::lane::ThreadFault;
 
@@ -34,7 +34,7 @@ pub struct Pool {
     lost: Rc<Cell<bool>>,
     /// Called for as long as the workers live.
     _hears: Vec<Closure<dyn FnMut(MessageEvent)>>,
-    _mourns: Vec<Closure<dyn FnMut()>>,
+    _mourns: Vec<Closure<dyn FnMut(Event)>>,
 }
 
 /// What has been heard so far.
@@ -136,7 +136,9 @@ impl Pool {
             heard.borrow_mut().hear(index, &message.data(), &sha256);
         });
         let (mourned, lost) = (Rc::clone(roll), Rc::clone(&self.lost));
-        let mourn = Closure::<dyn FnMut()>::new(move || {
+        let mourn = Closure::<dyn FnMut(Event)>::new(move |error: Event| {
+            // Otherwise it is taken for a failure of this worker too, and ends the page's session.
+            error.prevent_default();
             lost.set(true);
             let fault = ThreadFault::NotStarted(index as u32);
             mourned.borrow_mut().fail(fault);
