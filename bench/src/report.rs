@@ -56,7 +56,8 @@ fn speeds(text: &mut String, entries: &[Entry]) -> std::fmt::Result {
             }
         }
         let count = |work| of(entry, work).count();
-        let runs = Work::ALL.map(count).iter().min().copied().unwrap_or(0);
+        let counts = Work::ALL.map(count).into_iter().filter(|count| *count > 0);
+        let runs = counts.min().unwrap_or(0);
         let waited = entry
             .samples
             .iter()
@@ -143,6 +144,9 @@ fn memory_limit(text: &mut String, results: &ModelResults) -> std::fmt::Result {
         let (Some(rate), Some(bandwidth)) = (rate(entry, Work::Write128), bandwidth) else {
             continue;
         };
+        if disturbed(entry, Work::Write128) {
+            continue;
+        }
         let share = rate * results.weight_bytes as f64 / (bandwidth * 1e9);
         let wanted = match (results.model.as_str(), entry.engine.as_str(), entry.threads) {
             ("q8_0", "chromium relaxed-threads", 2) if share >= SHARE_OF_MEMORY => ", met",
