@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 /// Of the memory that a lane with threads is given: 64 MiB.
 const SHARED_PAGES: u32 = 1024;
-/// Runs all cases on one thread, giving the browser air between them; answers the count and what failed.
+/// Runs all cases on one thread, giving the browser air between them; answers the count and what
+/// failed.
 const RUN: &str = "
     const bytes = await (await fetch(args[0])).arrayBuffer();
     const pages = args[1];

@@ -130,8 +130,8 @@ unsafe fn heads_scores<L: Lanes, E: Element, const H: usize, const LOADS: usize>
     const { assert!(KV_BLOCK.is_multiple_of(LOADS * WIDE * L::LEN)) };
     let mut slot = 0;
     while slot < KV_BLOCK {
-        // SAFETY: `slot + LOADS * WIDE * LEN <= 32` because that product divides 32; `d < head_dim`,
-        // so the loads end within `head_dim * 32` keys, the queries within `H * head_dim`, and the
+        // SAFETY: `slot + LOADS * WIDE * LEN <= 32` because that product divides 32 and
+        // `d < head_dim`, so the loads end within `head_dim * 32` keys, the queries within `H * head_dim`, and the
         // stores within `(H - 1) * width + 32`, all asserted above.
         unsafe {
             let mut acc = [[[L::splat(0.0); WIDE]; LOADS]; H];
@@ -292,7 +292,8 @@ struct Sums<'a, C> {
 }
 
 impl<C> Sums<'_, C> {
-    /// Adds whole vectors from element `d` on to `out` of `H` heads; returns the first element left.
+    /// Adds whole vectors from element `d` on to `out` of `H` heads; returns the first element
+    /// left.
     ///
     /// # Safety
     ///
