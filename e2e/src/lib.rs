@@ -2,8 +2,8 @@
 //!
 //! Reading order: `error`, `places` (what must have been built), `process` (nothing outlives a
 //! test), `program` (the native answers), `http` and `folder` (the smallest client and server),
-//! `server` (`tinyrustlm serve`), `engine` and `screen` (what browsers need), `browser` (driver, profile, session), `page` (the
-//! app's page), `link` (a worker without a page).
+//! `server` (`tinyrustlm serve`), `engine` and `screen` (what browsers need), `browser` (driver,
+//! profile, session), `page` (the app's page), `link` (a worker without a page).
 //!
 //! `./test` builds what is needed and runs these tests one after another.
 

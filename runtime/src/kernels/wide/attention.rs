@@ -131,8 +131,8 @@ unsafe fn heads_scores<L: Lanes, E: Element, const H: usize, const LOADS: usize>
     let mut slot = 0;
     while slot < KV_BLOCK {
         // SAFETY: `slot + LOADS * WIDE * LEN <= 32` because that product divides 32 and
-        // `d < head_dim`, so the loads end within `head_dim * 32` keys, the queries within `H * head_dim`, and the
-        // stores within `(H - 1) * width + 32`, all asserted above.
+        // `d < head_dim`, so the loads end within `head_dim * 32` keys, the queries within
+        // `H * head_dim`, and the stores within `(H - 1) * width + 32`, all asserted above.
         unsafe {
             let mut acc = [[[L::splat(0.0); WIDE]; LOADS]; H];
             for d in 0..head_dim {
