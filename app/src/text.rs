@@ -4,7 +4,7 @@
 
 mod reports;
 
-pub use reports::{code, diagnostics, report};
+pub use reports::{code, diagnostics, receipt, report};
 
 use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId, StorageKind};
 

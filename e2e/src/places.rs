@@ -11,6 +11,36 @@ pub fn dist() -> Result<PathBuf> {
     existing(checkout().join("dist"), "index.html")
 }
 
+/// The secret half of the key that signed the app's lanes, so that a test can sign others.
+pub fn signing_seed() -> Result<[u8; 32]> {
+    let path = match (
+        env("TINYRUSTLM_SIGNING_KEY"),
+        env("XDG_CACHE_HOME"),
+        env("HOME"),
+    ) {
+        (Some(path), ..) => path,
+        (None, Some(cache), _) => cache.join("tinyrustlm/signing.key"),
+        (None, None, home) => home
+            .unwrap_or_default()
+            .join(".cache/tinyrustlm/signing.key"),
+    };
+    let text = std::fs::read_to_string(&path).map_err(E2eError::io(&path))?;
+    let mut seed = [0; 32];
+    for (byte, digits) in seed.iter_mut().zip(text.trim().as_bytes().chunks(2)) {
+        let digits = std::str::from_utf8(digits).unwrap_or_default();
+        *byte = u8::from_str_radix(digits, 16).map_err(|_| E2eError::Shape {
+            what: "a signing key",
+            found: path.display().to_string(),
+        })?;
+    }
+    Ok(seed)
+}
+
+fn env(name: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
 /// A lane with the kernel suite inside.
 pub fn suite_lane(name: &str) -> Result<PathBuf> {
     existing(

@@ -210,9 +210,11 @@ shapes! {
         pub worker: u32,
     }
 
-    pub struct Counters [24] {
+    pub struct Counters [32] {
         pub scalar_calls: u64,
         pub simd_calls: u64,
+        /// With the relaxed integer dot product; not among `simd_calls`.
+        pub relaxed_calls: u64,
         /// Logits that were NaN or infinite and set to negative infinity, since the lane started.
         pub malformed_logits: u64,
     }

@@ -1,11 +1,6 @@
 //! The table of lanes. The builder, the prober, the loader and the tests all read this table.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use serde::{Deserialize, Serialize};
-
-pub const MANIFEST_SCHEMA: &str = "tinyrustlm.module-manifest.v1";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LaneId {
@@ -70,7 +65,8 @@ pub const SHARED_LINK_ARGS: &[&str] = &[
     "--export=__tls_base",
 ];
 
-/// A tiny module that validates exactly where a feature exists.
+/// A tiny module that validates exactly where a feature exists. Whoever changes its bytes raises
+/// its version: manifests and receipts name both version and hash.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     pub name: &'static str,
@@ -135,6 +131,9 @@ const BULK_MEMORY: Probe = Probe {
         0xfc, 0x0b, 0x00, 0x0b, // memory.fill
     ],
 };
+
+/// Every probe once; a receipt says how each came out.
+pub const PROBES: &[Probe] = &[SIMD128, RELAXED_SIMD, ATOMICS, BULK_MEMORY];
 
 /// Fastest first: the loader takes the first that probes, verifies and passes its self-tests.
 /// Each step down gives up one thing that may have been at fault: the threads, then the relaxed
@@ -226,26 +225,4 @@ impl LaneId {
                 .map(|lane| lane.id),
         }
     }
-}
-
-/// What was built, served as JSON beside the lanes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LaneManifest {
-    pub schema: String,
-    pub runtime_semantics: u32,
-    pub abi_version: u32,
-    pub artifacts: Vec<LaneArtifact>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LaneArtifact {
-    pub id: LaneId,
-    /// Relative to the manifest; contains the start of the hash.
-    pub url: String,
-    pub sha256: format::Digest,
-    pub bytes: u64,
-    pub required_features: Vec<String>,
-    pub forbidden_features: Vec<String>,
 }

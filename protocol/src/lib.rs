@@ -1,8 +1,9 @@
 //! Everything that crosses a thread or a module boundary, defined once.
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
-//! `abi` (structs and functions of a lane), `message` (page and worker), `catalogue` (what a
-//! server offers), `bench` (figures of a device), `wire` (bytes of a message).
+//! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `receipt` (what
+//! really ran), `message` (page and worker), `catalogue` (what a server offers), `bench` (figures
+//! of a device), `wire` (bytes of a message).
 #![no_std]
 
 extern crate alloc;
@@ -13,7 +14,9 @@ pub mod abi;
 mod bench;
 mod catalogue;
 mod lanes;
+mod manifest;
 mod message;
+mod receipt;
 mod result;
 mod wire;
 
@@ -23,9 +26,17 @@ pub use bench::{
 };
 pub use catalogue::{CATALOGUE_SCHEMA, Catalogue, CatalogueEntry};
 pub use lanes::{
-    LANES, Lane, LaneArtifact, LaneId, LaneManifest, LaneMemory, MANIFEST_SCHEMA, Probe,
-    SHARED_LINK_ARGS, SHARED_PAGES, SHARED_PAGES_MAX,
+    LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
+    SHARED_PAGES_MAX,
+};
+pub use manifest::{
+    LaneArtifact, LaneManifest, MANIFEST_SCHEMA, ManifestFile, ProbeRecord, Signature, Signed,
+    artifact_message, head_message,
 };
 pub use message::*;
+pub use receipt::{
+    CapabilityReceipt, Executed, HostReported, MemoryMode, ModuleFacts, Observed, ProbeOutcome,
+    RECEIPT_SCHEMA, Selection, SelfTestFacts,
+};
 pub use result::{ErrorReport, Stage, TrResult};
 pub use wire::{WireError, decode, encode};

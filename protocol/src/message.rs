@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use format::{Digest, ModelId};
 use serde::{Deserialize, Serialize};
 
-use crate::{CatalogueEntry, ErrorReport, LaneId};
+use crate::{CapabilityReceipt, CatalogueEntry, ErrorReport, LaneId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ImportId(pub u32);
@@ -69,6 +69,9 @@ pub enum Command {
         request: RequestId,
         measure: Measure,
     },
+    /// Forgets which builds of the engine failed in this browser, so that the next start tries
+    /// them again; answered by [`Event::FailuresForgotten`].
+    ForgetFailures,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,6 +207,7 @@ pub enum Event {
         subject: Subject,
         error: ErrorReport,
     },
+    FailuresForgotten,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -311,8 +315,10 @@ pub struct Diagnostics {
     pub storage: StorageKind,
     pub scalar_calls: u64,
     pub simd_calls: u64,
+    pub relaxed_calls: u64,
     pub fit: Option<FitReport>,
     pub stored_bytes: u64,
     /// Newest failures, oldest first.
     pub records: Vec<ErrorReport>,
+    pub receipt: CapabilityReceipt,
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use format::{Digest, Root};
 use protocol::{
     CATALOGUE_SCHEMA, Catalogue, CatalogueEntry, LANES, LaneArtifact, LaneId, LaneManifest,
-    MANIFEST_SCHEMA, SHARED_PAGES, SHARED_PAGES_MAX,
+    MANIFEST_SCHEMA, PROBES, ProbeRecord, SHARED_PAGES, SHARED_PAGES_MAX, Signature,
+    artifact_message, head_message,
 };
 use wasmparser::{Validator, WasmFeatures};
 
@@ -126,35 +127,119 @@ fn probes_validate_exactly_where_their_feature_exists() {
     }
 }
 
+/// Pinned, so that bytes cannot change without a new version: computed with another program.
+#[test]
+fn probes_are_known_by_version_and_hash() {
+    let pinned = [
+        (
+            "simd128",
+            1,
+            "7465c754cdaa345068baa7b7001c64d306ad6e97aa0c11a567302dd47fd0253d",
+        ),
+        (
+            "relaxed-simd",
+            1,
+            "a300a5ff8fd46ac9e064901e740f16bdefd91244c8357c4ced50c3fb68dec308",
+        ),
+        (
+            "atomics",
+            1,
+            "85735383c3cdf1eb7413d0ac7f97bd029820d89c99d9cf31653c6d0a01baf2eb",
+        ),
+        (
+            "bulk-memory",
+            1,
+            "695e06391f2b26a2a1edc899dbc0f84d6a387783077ad11d9e4ef36c0b9c75f5",
+        ),
+    ];
+    assert_eq!(PROBES.len(), pinned.len());
+    for (probe, (name, version, sha256)) in PROBES.iter().zip(pinned) {
+        let found = format::sha256(probe.bytes).to_string();
+        assert_eq!((probe.name, probe.version), (name, version));
+        assert_eq!(found, sha256, "{name}: new bytes need a new version");
+    }
+    for probe in LANES.iter().flat_map(|lane| lane.probes) {
+        assert!(PROBES.iter().any(|known| known.name == probe.name));
+    }
+}
+
 #[test]
 fn manifest_json() {
-    let manifest = LaneManifest {
+    let head = LaneManifest {
         schema: MANIFEST_SCHEMA.into(),
         runtime_semantics: 1,
         abi_version: 1,
-        artifacts: vec![LaneArtifact {
-            id: LaneId::ScalarWasm32,
-            url: "scalar-wasm32.0000000000000000.wasm".into(),
-            sha256: Digest([0xab; 32]),
-            bytes: 7,
-            required_features: vec![],
-            forbidden_features: vec!["simd128".into()],
+        rustc: "rustc 1.96.0".into(),
+        probes: vec![ProbeRecord {
+            name: "simd128".into(),
+            version: 1,
+            sha256: Digest([0xcd; 32]),
         }],
     };
     let expected = format!(
         "{{\"schema\":\"tinyrustlm.module-manifest.v1\",\"runtime_semantics\":1,\"abi_version\":1,\
-         \"artifacts\":[{{\"id\":\"scalar-wasm32\",\
-         \"url\":\"scalar-wasm32.0000000000000000.wasm\",\"sha256\":\"{}\",\"bytes\":7,\
-         \"required_features\":[],\"forbidden_features\":[\"simd128\"]}}]}}",
-        "ab".repeat(32)
+         \"rustc\":\"rustc 1.96.0\",\
+         \"probes\":[{{\"name\":\"simd128\",\"version\":1,\"sha256\":\"{}\"}}]}}",
+        "cd".repeat(32)
     );
-    assert_eq!(serde_json::to_string(&manifest).unwrap(), expected);
+    assert_eq!(serde_json::to_string(&head).unwrap(), expected);
     assert_eq!(
         serde_json::from_str::<LaneManifest>(&expected).unwrap(),
-        manifest
+        head
     );
-    let unknown = expected.replace("\"bytes\"", "\"octets\"");
-    assert!(serde_json::from_str::<LaneManifest>(&unknown).is_err());
+
+    let artifact = LaneArtifact {
+        id: LaneId::ScalarWasm32,
+        url: "scalar-wasm32.0000000000000000.wasm".into(),
+        sha256: Digest([0xab; 32]),
+        bytes: 7,
+        required_features: vec![],
+        forbidden_features: vec!["simd128".into()],
+    };
+    let expected = format!(
+        "{{\"id\":\"scalar-wasm32\",\
+         \"url\":\"scalar-wasm32.0000000000000000.wasm\",\"sha256\":\"{}\",\"bytes\":7,\
+         \"required_features\":[],\"forbidden_features\":[\"simd128\"]}}",
+        "ab".repeat(32)
+    );
+    assert_eq!(serde_json::to_string(&artifact).unwrap(), expected);
+    assert_eq!(
+        serde_json::from_str::<LaneArtifact>(&expected).unwrap(),
+        artifact
+    );
+    let unknown = expected.replace("bytes", "octets");
+    assert!(serde_json::from_str::<LaneArtifact>(&unknown).is_err());
+}
+
+/// What is signed is the text as it stands in the file, under a name of its own kind.
+#[test]
+fn messages_that_are_signed() {
+    let head = head_message("{}");
+    assert_eq!(head, b"tinyrustlm.module-manifest.v1 head\n{}");
+    let artifact = artifact_message("{}", "[]");
+    let (start, rest) = artifact.split_at(40);
+    assert_eq!(start, b"tinyrustlm.module-manifest.v1 artifact\n\x44");
+    // The SHA-256 of `{}`, computed with another program, from its second byte on.
+    assert_eq!(format!("{:02x?}", &rest[..3]), "[13, 6f, a3]");
+    assert_eq!(&rest[31..], b"[]");
+}
+
+#[test]
+fn signatures_are_128_digits() {
+    let text = format!("\"{}\"", "0a".repeat(64));
+    let signature: Signature = serde_json::from_str(&text).unwrap();
+    assert_eq!(signature, Signature([0x0a; 64]));
+    assert_eq!(serde_json::to_string(&signature).unwrap(), text);
+    for wrong in [
+        "\"\"".to_string(),
+        text.replace("0a0a0a", "0a0a0"),
+        text.replace("0a", "é"),
+    ] {
+        assert!(
+            serde_json::from_str::<Signature>(&wrong).is_err(),
+            "{wrong}"
+        );
+    }
 }
 
 #[test]

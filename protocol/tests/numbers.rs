@@ -89,7 +89,7 @@ fn structs_are_their_bytes() {
         Step 32
         Span 8
         SelfTest 48
-        Counters 24
+        Counters 32
         ErrorPlace 40
     }
 }

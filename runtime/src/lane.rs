@@ -236,6 +236,7 @@ impl Lane {
         let counters = Counters {
             scalar_calls: calls.scalar,
             simd_calls: calls.simd,
+            relaxed_calls: calls.relaxed,
             malformed_logits: self.malformed + malformed,
         };
         self.answer(out, &counters.to_bytes(), Stage::Start)

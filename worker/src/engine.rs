@@ -121,6 +121,9 @@ pub trait Engine {
     /// Which kernels really ran.
     fn counters(&mut self) -> Counters;
 
+    /// Size of the engine's own memory; 0 where it has none of its own.
+    fn memory_bytes(&self) -> u64;
+
     /// Frees the model and gives its file back. Harmless when nothing is open.
     fn close(&mut self) -> Option<Self::File>;
 }

@@ -21,7 +21,7 @@ mod shelf;
 
 use std::collections::VecDeque;
 
-use protocol::{Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
+use protocol::{CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
 use store::{Disk, Entry, Estimate, StoreError};
 
 use crate::engine::Engine;
@@ -76,6 +76,8 @@ pub struct Start<E> {
     /// Every faster lane that was refused.
     pub downgrades: Vec<ErrorReport>,
     pub storage: StorageKind,
+    /// What was observed and chosen; what ran is added when it is asked for.
+    pub receipt: CapabilityReceipt,
 }
 
 pub enum Input<D, E> {
@@ -139,6 +141,8 @@ pub enum Output {
     Wake,
     /// The engine trapped: make another one.
     EngineLost,
+    /// The next start tries every lane again.
+    ForgetFailures,
 }
 
 pub struct Session<D: Disk, E: Engine<File = D>> {

@@ -7,6 +7,7 @@
 mod files;
 mod lanes;
 mod owner;
+mod remembered;
 mod sources;
 
 use std::cell::{Cell, RefCell};
@@ -24,7 +25,8 @@ use crate::engine::module::ModuleEngine;
 use crate::session::{Input, Output, Session, Start};
 use crate::words;
 use files::{BrowserDisk, Directory};
-use lanes::LaneFailure;
+use lanes::{LaneFailure, Wish};
+use remembered::Remembered;
 use sources::Sources;
 
 type BrowserEngine = ModuleEngine<BrowserDisk>;
@@ -43,6 +45,8 @@ struct Worker {
     lost_lanes: RefCell<Vec<protocol::LaneId>>,
     /// The page has a stop word.
     handed_over: Cell<bool>,
+    /// Set with the storage.
+    remembered: RefCell<Option<Rc<Remembered>>>,
 }
 
 /// The entry, called when the module is ready. The page sends nothing before it is told so.
@@ -60,6 +64,7 @@ pub fn start() -> Result<(), JsValue> {
         waker: channel.port2(),
         lost_lanes: RefCell::default(),
         handed_over: Cell::new(false),
+        remembered: RefCell::default(),
     });
 
     let woken = Rc::clone(&worker);
@@ -95,11 +100,18 @@ impl Worker {
         }
         let directory = Rc::new(Directory::open().await);
         self.directory.replace(Some(directory));
+        let browser = self.scope.navigator().user_agent().unwrap_or_default();
+        let remembered = Rc::new(Remembered::open(browser).await);
+        self.remembered.replace(Some(remembered));
         self.load_engine().await;
     }
 
     async fn load_engine(self: &Rc<Self>) {
-        let Some(directory) = self.directory.borrow().clone() else {
+        let known = (
+            self.directory.borrow().clone(),
+            self.remembered.borrow().clone(),
+        );
+        let (Some(directory), Some(remembered)) = known else {
             return;
         };
         let query = self.scope.location().search();
@@ -107,7 +119,12 @@ impl Worker {
             .ok()
             .and_then(|query| query.get("lane"));
         let lost = self.lost_lanes.borrow().clone();
-        let input = match lanes::load(&self.scope, forced.as_deref(), &lost).await {
+        let wish = Wish {
+            forced: forced.as_deref(),
+            lost: &lost,
+            remembered: &remembered,
+        };
+        let input = match lanes::load(&self.scope, wish).await {
             Ok(loaded) => {
                 self.hand_over(loaded.engine.stop_word());
                 Input::Started(Start {
@@ -115,6 +132,7 @@ impl Worker {
                     lane: loaded.report,
                     downgrades: loaded.downgrades,
                     storage: directory.kind(),
+                    receipt: loaded.receipt,
                 })
             }
             Err(LaneFailure { error, downgrades }) => Input::NotStarted { error, downgrades },
@@ -217,6 +235,12 @@ impl Worker {
                 }
             }
             Output::EngineLost => self.replace_engine(),
+            Output::ForgetFailures => {
+                if let Some(remembered) = self.remembered.borrow().as_ref() {
+                    remembered.clear();
+                }
+                self.lost_lanes.borrow_mut().clear();
+            }
         }
     }
 
@@ -228,8 +252,13 @@ impl Worker {
 
     /// The engine trapped: the next slower lane, or the slowest one again.
     fn replace_engine(self: &Rc<Self>) {
-        if let Some(lane) = self.session.borrow().lane_id() {
-            self.lost_lanes.borrow_mut().push(lane);
+        if let Some((lane, _)) = self.session.borrow().lane() {
+            self.lost_lanes.borrow_mut().push(lane.lane);
+            if let (Some(remembered), Some(sha256)) =
+                (self.remembered.borrow().as_ref(), lane.sha256)
+            {
+                remembered.add(sha256, "It stopped in the middle of its work.".into());
+            }
         }
         let worker = Rc::clone(self);
         spawn_local(async move { worker.load_engine().await });

@@ -334,6 +334,9 @@ fn diagnose(world: &mut World) {
     match world.events.last() {
         Some(Event::Diagnostics(diagnostics)) => {
             assert!(diagnostics.scalar_calls + diagnostics.simd_calls > 0);
+            let executed = &diagnostics.receipt.executed_path_evidence;
+            assert_eq!(executed.scalar_kernel_calls, diagnostics.scalar_calls);
+            assert_eq!(executed.simd_kernel_calls, diagnostics.simd_calls);
             assert!(diagnostics.fit.is_some() && diagnostics.records.is_empty());
             assert!(diagnostics.stored_bytes > 90_000_000);
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::error::{Result, XtaskError};
+use crate::keys::{self, Key};
 use crate::places::Places;
 use crate::toolchain::{self, TARGET, WasmToolchain};
 
@@ -33,6 +34,7 @@ pub const MODULES: &[Module] = &[
 pub fn build(
     places: &Places,
     toolchain: &WasmToolchain,
+    key: &Key,
     module: &Module,
     out: &Path,
 ) -> Result<()> {
@@ -52,6 +54,7 @@ pub fn build(
     command.args(["--target", TARGET]);
     // The linker's strip would drop the list of features, from which the glue is chosen.
     command.env("CARGO_PROFILE_WEB_STRIP", "none");
+    command.env(keys::PUBLIC_VARIABLE, key.public_hex());
     toolchain::finish(command, "build a module for the page")?;
 
     let linked = target_dir

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::{Result, XtaskError};
+use crate::keys::Key;
 use crate::places::Places;
 use crate::{dist, lanes, lint, sizes, tidy};
 
@@ -12,6 +13,9 @@ cargo xtask COMMAND
   dist [--out DIR]             everything the browser needs, in DIR (dist)
   lanes [--suite] [--out DIR]  only the engine, once per row of the table of lanes;
                                --suite adds the kernel suite for the browser tests
+  lanes --verify-reproducible [LANE]
+                               builds each lane from two clones and compares the bytes
+  key --out FILE               a new key to sign with
   sizes [--out DIR]            what the files in DIR weigh
   lint                         clippy for the code that only the browser compiles
   tidy                         the house rules";
@@ -20,6 +24,8 @@ cargo xtask COMMAND
 enum Command {
     Dist { out: Option<PathBuf> },
     Lanes { suite: bool, out: Option<PathBuf> },
+    Verify { lane: Option<String> },
+    Key { out: PathBuf },
     Sizes { out: Option<PathBuf> },
     Lint,
     Tidy,
@@ -37,8 +43,10 @@ pub fn run(words: &[String]) -> Result<()> {
         }
         Command::Lanes { suite: false, out } => {
             let out = out.unwrap_or_else(|| places.dist().join("lanes"));
-            lanes::build(&places, &out).map(drop)
+            lanes::build(&places, &Key::find(&places)?, &out)
         }
+        Command::Verify { lane } => lanes::verify_reproducible(&places, lane.as_deref()),
+        Command::Key { out } => Key::make(&out),
         Command::Sizes { out } => sizes::print(&out.unwrap_or_else(|| places.dist())),
         Command::Lint => lint::run(&places),
         Command::Tidy => tidy::check_and_print(&places.root),
@@ -54,9 +62,13 @@ fn parse(words: &[String]) -> Result<Command> {
     let name = words.next().unwrap_or("--help");
     let mut suite = false;
     let mut out = None;
+    let mut verify = None;
     while let Some(word) = words.next() {
         match word {
             "--suite" if name == "lanes" => suite = true,
+            "--verify-reproducible" if name == "lanes" && out.is_none() => {
+                verify = Some(words.next().map(str::to_owned));
+            }
             "--out" if !["lint", "tidy"].contains(&name) => {
                 let folder = words.next().ok_or_else(|| usage("--out names no folder"))?;
                 out = Some(PathBuf::from(folder));
@@ -65,6 +77,14 @@ fn parse(words: &[String]) -> Result<Command> {
         }
     }
     match name {
+        "lanes" if verify.is_some() => match (verify, suite) {
+            (Some(lane), false) => Ok(Command::Verify { lane }),
+            _ => Err(usage("--suite")),
+        },
+        "key" => match out {
+            Some(out) => Ok(Command::Key { out }),
+            None => Err(usage("key without --out")),
+        },
         "dist" => Ok(Command::Dist { out }),
         "lanes" => Ok(Command::Lanes { suite, out }),
         "sizes" => Ok(Command::Sizes { out }),
@@ -107,6 +127,21 @@ mod tests {
         check("sizes", Some(Command::Sizes { out: None }));
         check("tidy", Some(Command::Tidy));
         check("lint", Some(Command::Lint));
+        check(
+            "key --out x",
+            Some(Command::Key {
+                out: place().unwrap(),
+            }),
+        );
+        let verify = |lane: Option<&str>| {
+            let lane = lane.map(str::to_owned);
+            Some(Command::Verify { lane })
+        };
+        check("lanes --verify-reproducible", verify(None));
+        check("lanes --verify-reproducible a", verify(Some("a")));
+        check("lanes --verify-reproducible a b", None);
+        check("lanes --suite --verify-reproducible", None);
+        check("key", None);
         check("tidy --out x", None);
         check("dist --suite", None);
         check("dist --out", None);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::{Result, XtaskError};
+use crate::keys::Key;
 use crate::places::Places;
 use crate::stamp::{self, Fingerprint};
 use crate::toolchain::WasmToolchain;
@@ -20,16 +21,17 @@ const STATIC_FOLDERS: &[&str] = &["public", "styles"];
 /// the old app as it was.
 pub fn build(places: &Places, out: &Path) -> Result<()> {
     let toolchain = WasmToolchain::find()?;
-    let inputs = inputs(places, &toolchain)?;
+    let key = Key::find(places)?;
+    let inputs = inputs(places, &toolchain, &key)?;
     if stamp::is_current(out, inputs) {
         println!("the app is up to date: {}", out.display());
         return Ok(());
     }
     let new = out.with_extension("new");
     remove(&new)?;
-    lanes::build(places, &new.join("lanes"))?;
+    lanes::build(places, &key, &new.join("lanes"))?;
     for module in bindings::MODULES {
-        bindings::build(places, &toolchain, module, &new)?;
+        bindings::build(places, &toolchain, &key, module, &new)?;
     }
     for folder in STATIC_FOLDERS {
         copy(&places.root.join(folder), &new)?;
@@ -41,9 +43,10 @@ pub fn build(places: &Places, out: &Path) -> Result<()> {
     sizes::print(out)
 }
 
-fn inputs(places: &Places, toolchain: &WasmToolchain) -> Result<format::Digest> {
+fn inputs(places: &Places, toolchain: &WasmToolchain, key: &Key) -> Result<format::Digest> {
     let mut inputs = Fingerprint::default();
     inputs.add_text(&toolchain.version);
+    inputs.add_text(&key.public_hex());
     for source in lanes::SOURCES.iter().chain(STATIC_FOLDERS) {
         inputs.add_path(&places.root, source)?;
     }

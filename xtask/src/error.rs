@@ -45,6 +45,18 @@ pub enum XtaskError {
         path: PathBuf,
         source: serde_json::Error,
     },
+    /// The file is not there, or holds no key.
+    SigningKey { path: PathBuf },
+    /// The system gave no random bytes; the words are its own.
+    Random { words: String },
+    /// There is no such lane in the table.
+    NoLane { name: String },
+    /// Two builds of one lane from two clones are not the same.
+    NotReproducible {
+        lane: &'static str,
+        first: format::Digest,
+        second: format::Digest,
+    },
     /// House rules are broken; they have been printed.
     Untidy { findings: usize },
 }
@@ -82,6 +94,22 @@ pub enum LaneFault {
     /// Not one memory of the row's kind.
     Memory {
         found: Vec<Memory>,
+    },
+    /// A relaxed instruction other than the integer dot.
+    Relaxed {
+        name: &'static str,
+        count: u64,
+    },
+    CustomSection {
+        name: String,
+    },
+    /// A start function where there must be none, or none where there must be one.
+    Start {
+        found: bool,
+    },
+    /// Two readers of the module saw different things.
+    Disagreement {
+        what: &'static str,
     },
     /// The start of an absolute path of this machine is inside.
     LeaksPath {
@@ -128,6 +156,19 @@ impl fmt::Display for XtaskError {
             ),
             XtaskError::Metadata { words } => write!(f, "cargo metadata: {words}"),
             XtaskError::Json { path, source } => write!(f, "{source}: {}", path.display()),
+            XtaskError::SigningKey { path } => write!(
+                f,
+                "no signing key of 64 hexadecimal digits; `cargo xtask key --out FILE` makes one, \
+                 and TINYRUSTLM_SIGNING_KEY names it: {}",
+                path.display()
+            ),
+            XtaskError::Random { words } => write!(f, "no random bytes for a key: {words}"),
+            XtaskError::NoLane { name } => write!(f, "there is no lane {name:?}"),
+            XtaskError::NotReproducible {
+                lane,
+                first,
+                second,
+            } => write!(f, "lane {lane} was built twice, as {first} and as {second}"),
             XtaskError::Untidy { findings } => write!(f, "{findings} house rules broken"),
         }
     }
@@ -156,6 +197,16 @@ impl fmt::Display for LaneFault {
                 )
             }
             LaneFault::Memory { found } => write!(f, "has not the memory of its row: {found:?}"),
+            LaneFault::Relaxed { name, count } => {
+                write!(
+                    f,
+                    "{count} uses of {name}, which engines may compute differently"
+                )
+            }
+            LaneFault::CustomSection { name } => write!(f, "still has its section {name:?}"),
+            LaneFault::Start { found: true } => f.write_str("has a start function"),
+            LaneFault::Start { found: false } => f.write_str("does not fill its memory once"),
+            LaneFault::Disagreement { what } => write!(f, "two readers disagree about {what}"),
             LaneFault::LeaksPath { path } => write!(f, "holds a path of this machine: {path}"),
         }
     }

@@ -1,8 +1,10 @@
 //! What a finished lane really holds: imports, exports, instructions, memory.
 //!
-//! Two independent questions are asked. The validator, given the features of the lane's row and
+//! Two independent questions are asked, and [`Sections`] reads the module a second time. The validator, given the features of the lane's row and
 //! nothing else, must accept the module: that bounds it from above. The count of instructions per
 //! proposal shows that a feature was really used: that bounds it from below.
+
+mod sections;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +12,8 @@ use protocol::{Lane, LaneMemory, SHARED_PAGES, SHARED_PAGES_MAX};
 use wasmparser::{MemoryType, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
 use crate::error::LaneFault;
+
+pub use sections::Sections;
 
 /// Exports of the linker: its two marks in the memory.
 const MARKS: [&str; 2] = ["__data_end", "__heap_base"];
@@ -22,6 +26,9 @@ const THREAD_EXPORTS: [&str; 5] = [
     "__tls_base",
 ];
 const MEMORY: &str = "memory";
+/// The one relaxed instruction that a lane may use, in wasmparser's name: with its second operand
+/// in 0..=127 every engine gives the exact integers.
+const RELAXED_DOT: &str = "I32x4RelaxedDotI8x16I7x16AddS";
 /// A lane with the kernel suite has these doors besides.
 const SUITE_PREFIX: &str = "suite_";
 /// The one way in for bytes.
@@ -41,6 +48,12 @@ pub struct Inventory {
     pub listed_features: BTreeSet<String>,
     /// Memories, imported first.
     pub memories: Vec<Memory>,
+    /// Instructions of relaxed SIMD by name.
+    pub relaxed: BTreeMap<&'static str, u64>,
+    /// Names of the custom sections.
+    pub customs: Vec<String>,
+    /// A function runs when the module is instantiated.
+    pub has_start: bool,
 }
 
 /// A memory's limits in pages.
@@ -71,6 +84,7 @@ impl Inventory {
         self.check_imports(lane)?;
         self.check_exports(lane, doors, suite)?;
         self.check_memory(lane)?;
+        self.check_rest(lane)?;
         for (proposal, count) in &self.instructions {
             let feature = feature_of(proposal);
             if feature != "mvp" && !lane.required_features.contains(&feature) {
@@ -81,10 +95,6 @@ impl Inventory {
             }
         }
         for feature in lane.required_features {
-            // TRANSITION: the kernels with the relaxed instruction are on their way.
-            if *feature == "relaxed-simd" {
-                continue;
-            }
             if !self
                 .instructions
                 .keys()
@@ -158,6 +168,27 @@ impl Inventory {
             }
         }
         Ok(())
+    }
+
+    /// Nothing that tells where and with what it was built; and only a memory that is shared must
+    /// be filled by the first instance, which a start function does.
+    fn check_rest(&self, lane: &Lane) -> Result<(), LaneFault> {
+        if let Some(name) = self.customs.first() {
+            return Err(LaneFault::CustomSection { name: name.clone() });
+        }
+        if self.has_start != lane.has_threads() {
+            return Err(LaneFault::Start {
+                found: self.has_start,
+            });
+        }
+        let others = self.relaxed.iter().find(|(name, _)| **name != RELAXED_DOT);
+        match others {
+            Some((name, count)) => Err(LaneFault::Relaxed {
+                name,
+                count: *count,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// One memory: a module's own, or a shared one from outside that may have any size.
@@ -274,12 +305,19 @@ fn read(module: &[u8]) -> wasmparser::Result<Inventory> {
                 seen.functions += 1;
                 let mut operators = body.get_operators_reader()?;
                 while !operators.eof() {
-                    let proposal = proposal_of(&operators.read()?);
+                    let (proposal, name) = proposal_of(&operators.read()?);
                     *seen.instructions.entry(proposal).or_default() += 1;
+                    if proposal == "relaxed_simd" {
+                        *seen.relaxed.entry(name).or_default() += 1;
+                    }
                 }
             }
-            Payload::CustomSection(section) if section.name() == "target_features" => {
-                seen.listed_features = listed(section.data()).unwrap_or_default();
+            Payload::StartSection { .. } => seen.has_start = true,
+            Payload::CustomSection(section) => {
+                if section.name() == "target_features" {
+                    seen.listed_features = listed(section.data()).unwrap_or_default();
+                }
+                seen.customs.push(section.name().to_owned());
             }
             _ => {}
         }
@@ -325,16 +363,16 @@ fn leb(bytes: &[u8]) -> Option<(u32, usize)> {
     None
 }
 
-/// The proposal that brought an instruction, in wasmparser's names.
-fn proposal_of(operator: &Operator<'_>) -> &'static str {
+/// The proposal that brought an instruction, and the instruction, in wasmparser's names.
+fn proposal_of(operator: &Operator<'_>) -> (&'static str, &'static str) {
     macro_rules! by_proposal {
         ($(
             @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })?
             => $visit:ident ($($ann:tt)*)
         )*) => {
             match operator {
-                $( Operator::$op { .. } => stringify!($proposal), )*
-                _ => "unknown",
+                $( Operator::$op { .. } => (stringify!($proposal), stringify!($op)), )*
+                _ => ("unknown", "unknown"),
             }
         };
     }

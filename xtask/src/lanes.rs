@@ -5,12 +5,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use protocol::{LANES, Lane, LaneArtifact, LaneManifest, MANIFEST_SCHEMA, SHARED_LINK_ARGS, abi};
+use protocol::{
+    LANES, Lane, LaneArtifact, LaneManifest, MANIFEST_SCHEMA, ManifestFile, PROBES, Probe,
+    ProbeRecord, SHARED_LINK_ARGS, Signed, abi, artifact_message, head_message,
+};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use crate::error::{LaneFault, Result, XtaskError};
 use crate::exact;
-use crate::inventory::{self, Inventory};
+use crate::inventory::{self, Inventory, Sections};
+use crate::keys::Key;
 use crate::places::Places;
 use crate::stamp::{self, Fingerprint};
 use crate::toolchain::{self, TARGET, WasmToolchain};
@@ -33,8 +38,8 @@ const STD_CRATES: &str = "core,alloc";
 const STACK_BYTES: u32 = 1024 * 1024;
 const MANIFEST_FILE: &str = "manifest.json";
 
-/// The lanes that the app ships, and their manifest, in `out`.
-pub fn build(places: &Places, out: &Path) -> Result<LaneManifest> {
+/// The lanes that the app ships, and their signed manifest, in `out`.
+pub fn build(places: &Places, key: &Key, out: &Path) -> Result<()> {
     let toolchain = WasmToolchain::find()?;
     let mut artifacts = Vec::new();
     empty(out)?;
@@ -42,19 +47,51 @@ pub fn build(places: &Places, out: &Path) -> Result<LaneManifest> {
         let module = compile(places, &toolchain, lane, false)?;
         artifacts.push(place(lane, &module, out)?);
     }
-    let manifest = LaneManifest {
+    let head = LaneManifest {
         schema: MANIFEST_SCHEMA.to_owned(),
         runtime_semantics: abi::RUNTIME_SEMANTICS,
         abi_version: abi::ABI_VERSION,
-        artifacts,
+        rustc: toolchain.version.clone(),
+        probes: PROBES.iter().map(record).collect(),
     };
     let path = out.join(MANIFEST_FILE);
-    let json = serde_json::to_string_pretty(&manifest).map_err(|source| XtaskError::Json {
+    let json = signed(&head, &artifacts, key).map_err(|source| XtaskError::Json {
         path: path.clone(),
         source,
     })?;
-    fs::write(&path, json + "\n").map_err(XtaskError::io(&path))?;
-    Ok(manifest)
+    fs::write(&path, json + "\n").map_err(XtaskError::io(&path))
+}
+
+fn record(probe: &Probe) -> ProbeRecord {
+    ProbeRecord {
+        name: probe.name.to_owned(),
+        version: probe.version,
+        sha256: format::Digest(Sha256::digest(probe.bytes).into()),
+    }
+}
+
+/// The manifest's text: every part as it will be read, with a signature of its bytes.
+fn signed(
+    head: &LaneManifest,
+    artifacts: &[LaneArtifact],
+    key: &Key,
+) -> serde_json::Result<String> {
+    let head = RawValue::from_string(serde_json::to_string(head)?)?;
+    let mut file = ManifestFile {
+        head: Signed {
+            signature: key.sign(&head_message(head.get())),
+            signed: head.clone(),
+        },
+        artifacts: Vec::new(),
+    };
+    for artifact in artifacts {
+        let artifact = RawValue::from_string(serde_json::to_string(artifact)?)?;
+        file.artifacts.push(Signed {
+            signature: key.sign(&artifact_message(head.get(), artifact.get())),
+            signed: artifact,
+        });
+    }
+    serde_json::to_string_pretty(&file)
 }
 
 /// The same lanes with the kernel suite inside, as `NAME.wasm` in `out`.
@@ -77,6 +114,53 @@ pub fn build_suite(places: &Places, out: &Path) -> Result<()> {
         fs::write(&path, module).map_err(XtaskError::io(&path))?;
     }
     stamp::write(out, inputs)
+}
+
+/// Builds lanes twice, each time in a fresh clone with build folders of its own, and compares the
+/// bytes. What is not committed is not in a clone.
+pub fn verify_reproducible(places: &Places, only: Option<&str>) -> Result<()> {
+    let toolchain = WasmToolchain::find()?;
+    let chosen = |lane: &&Lane| only.is_none_or(|name| lane.name == name);
+    let lanes: Vec<&'static Lane> = LANES.iter().filter(chosen).collect();
+    if let (true, Some(name)) = (lanes.is_empty(), only) {
+        let name = name.to_owned();
+        return Err(XtaskError::NoLane { name });
+    }
+    // Names of other lengths, so that a path that slipped in would show.
+    let clones = ["first", "second-clone"].map(|name| places.target.join("clones").join(name));
+    for lane in lanes {
+        let mut digests = Vec::new();
+        for root in &clones {
+            let places = clone(places, root)?;
+            let module = compile(&places, &toolchain, lane, false)?;
+            digests.push(format::Digest(Sha256::digest(&module).into()));
+            // One clone's build folder is as large as all that is kept.
+            fs::remove_dir_all(root).map_err(XtaskError::io(root))?;
+        }
+        if digests[0] != digests[1] {
+            return Err(XtaskError::NotReproducible {
+                lane: lane.name,
+                first: digests[0],
+                second: digests[1],
+            });
+        }
+        println!("lane {}: twice {}", lane.name, digests[0]);
+    }
+    Ok(())
+}
+
+fn clone(places: &Places, root: &Path) -> Result<Places> {
+    if root.exists() {
+        fs::remove_dir_all(root).map_err(XtaskError::io(root))?;
+    }
+    let mut command = std::process::Command::new("git");
+    command.args(["clone", "--quiet", "--no-hardlinks"]);
+    command.arg(&places.root).arg(root);
+    toolchain::finish(command, "clone the checkout")?;
+    Ok(Places {
+        root: root.to_owned(),
+        target: root.join("target"),
+    })
 }
 
 /// One lane's finished module: compiled, judged, stripped, judged again.
@@ -122,6 +206,11 @@ fn judge(lane: &Lane, linked: &[u8], suite: bool) -> std::result::Result<Vec<u8>
     let module = exact::restored(&inventory::stripped(linked)?)?;
     inventory::validate(&module, lane)?;
     let seen = Inventory::of(&module)?;
+    let again = Sections::of(&module).map_err(|at| LaneFault::Invalid {
+        at,
+        words: "a section is not what it says".to_owned(),
+    })?;
+    again.agree(&seen)?;
     seen.check(lane, &inventory::doors(lane), suite)?;
     check_paths(&module)?;
     let instructions: u64 = seen.instructions.values().sum();

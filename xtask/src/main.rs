@@ -1,7 +1,7 @@
 //! `cargo xtask`: builds what the browser runs, and checks the house rules.
 //!
 //! Reading order: `command` (what can be asked), `places` (where things lie), `toolchain`,
-//! `lanes` with `inventory`, `dist` with `bindings` and `precache`, `tidy`.
+//! `lanes` with `inventory` and `keys`, `dist` with `bindings` and `precache`, `tidy`.
 
 mod bindings;
 mod command;
@@ -9,6 +9,7 @@ mod dist;
 mod error;
 mod exact;
 mod inventory;
+mod keys;
 mod lanes;
 mod lint;
 mod places;

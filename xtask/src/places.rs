@@ -37,6 +37,13 @@ impl Places {
         self.target.join("suite-lanes")
     }
 
+    /// The key that signs where no publisher's key is named.
+    pub fn machine_key(&self) -> PathBuf {
+        cache()
+            .unwrap_or_else(|| self.target.clone())
+            .join("signing.key")
+    }
+
     /// Build folder of one set of compiler flags, so that no set evicts another's artifacts.
     pub fn wasm_target(&self, flags: &str) -> PathBuf {
         self.target.join("wasm").join(flags)

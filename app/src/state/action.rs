@@ -54,6 +54,8 @@ pub enum Action {
     Bench,
     StopBench,
     Inspect,
+    /// Builds of the engine that failed here before are to be tried again.
+    RetryEngines,
     Dismiss(NoticeId),
     Restart,
 }
@@ -97,6 +99,7 @@ impl App {
                 vec![Effect::SaveSettings]
             }
             Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
+            Action::RetryEngines => self.send(Command::ForgetFailures).into_iter().collect(),
             Action::Measure(probe) => self.measure(probe),
             Action::Bench => self.begin_bench(now),
             Action::StopBench => self.stop_bench(),

@@ -1,8 +1,8 @@
 //! What the worker reports, and what follows from it.
 
-use protocol::{Command, ErrorReport, Event, FitReport, ModelSummary, Subject};
+use protocol::{Command, ErrorReport, Event, FitReport, ModelSummary, Subject, TrResult};
 
-use super::{App, Effect, End, Engine, Millis, Start};
+use super::{Action, App, Effect, End, Engine, Millis, Start};
 
 impl App {
     pub fn apply(&mut self, now: Millis, event: Event) -> Vec<Effect> {
@@ -24,6 +24,11 @@ impl App {
                 if matches!(self.start, Start::Failed(_)) {
                     // What kept the engine from starting is over.
                     self.notices.clear();
+                }
+                // What a browser merely lacks stands on the page About; a fault is told at once.
+                let faults = downgrades.iter().filter(|report| is_fault(report));
+                for report in faults.take(1) {
+                    self.notices.add(report.clone());
                 }
                 self.start = Start::Ready {
                     lane,
@@ -62,6 +67,7 @@ impl App {
             }
             Event::Diagnostics(diagnostics) => self.diagnostics = Some(diagnostics),
             Event::Failed { subject, error } => return self.failed(now, subject, error),
+            Event::FailuresForgotten => return self.act(now, Action::Restart),
             Event::Prefill { .. }
             | Event::Text { .. }
             | Event::Done { .. }
@@ -171,4 +177,9 @@ impl App {
         self.notices.add(error);
         Vec::new()
     }
+}
+
+/// A faster build of the engine is damaged, forged or wrong, not merely too new for the browser.
+fn is_fault(downgrade: &ErrorReport) -> bool {
+    downgrade.code != TrResult::UnsupportedFeature
 }

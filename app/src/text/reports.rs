@@ -108,7 +108,7 @@ fn remedy(error: &AppError) -> &'static str {
 pub fn diagnostics(known: &Diagnostics) -> String {
     let mut out = format!(
         "TinyRustLM {}\nlane {}, {} self-tests, isolated {}\nstorage {:?}, {} stored\n\
-         kernel calls: {} scalar, {} simd\n",
+         kernel calls: {} scalar, {} simd, {} relaxed\n",
         env!("CARGO_PKG_VERSION"),
         known.lane.lane.name(),
         known.lane.self_tests,
@@ -117,6 +117,7 @@ pub fn diagnostics(known: &Diagnostics) -> String {
         bytes(known.stored_bytes),
         known.scalar_calls,
         known.simd_calls,
+        known.relaxed_calls,
     );
     if let Some(sha256) = known.lane.sha256 {
         out.push_str(&format!("build {sha256}\n"));
@@ -132,6 +133,11 @@ pub fn diagnostics(known: &Diagnostics) -> String {
         ));
     }
     out
+}
+
+/// The receipt as JSON; empty if it could not be written, which its types rule out.
+pub fn receipt(known: &Diagnostics) -> String {
+    serde_json::to_string_pretty(&known.receipt).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ pub fn About() -> impl IntoView {
             <Bench/>
             <Storage/>
             <Records/>
+            <Receipt/>
         </div>
     }
 }
@@ -54,9 +55,10 @@ fn Engine() -> impl IntoView {
     let counted = page.part(|app| {
         let known = app.diagnostics.as_ref()?;
         Some(format!(
-            "{} scalar, {} SIMD",
+            "{} scalar, {} SIMD, {} relaxed",
             text::count(known.scalar_calls),
-            text::count(known.simd_calls)
+            text::count(known.simd_calls),
+            text::count(known.relaxed_calls)
         ))
     });
     view! {
@@ -102,7 +104,18 @@ fn Downgrades() -> impl IntoView {
         <Show when=move || !refused.with(Vec::is_empty)>
             <section>
                 <h2>"Faster builds that were refused"</h2>
-                <ul class="reports">{move || refused.get().into_iter().map(report).collect_view()}</ul>
+                <ul id="downgrades" class="reports">
+                    {move || refused.get().into_iter().map(report).collect_view()}
+                </ul>
+                <p class="actions">
+                    <button
+                        id="retry-engines"
+                        type="button"
+                        on:click=move |_| page.act(Action::RetryEngines)
+                    >
+                        "Try them again"
+                    </button>
+                </p>
             </section>
         </Show>
     }
@@ -230,6 +243,31 @@ fn Records() -> impl IntoView {
                     "Look again"
                 </button>
             </p>
+        </section>
+    }
+}
+
+/// What the engine saw, took and did, for whoever must find a fault.
+#[component]
+fn Receipt() -> impl IntoView {
+    let page = Page::here();
+    let whole = page.part(|app| {
+        app.diagnostics
+            .as_ref()
+            .map(text::receipt)
+            .unwrap_or_default()
+    });
+    view! {
+        <section>
+            <h2>"Engine receipt"</h2>
+            <p class="muted">
+                "What this browser offers, which build was taken and why, and what really ran."
+            </p>
+            <details>
+                <summary>"Show it"</summary>
+                <pre id="receipt">{move || whole.get()}</pre>
+            </details>
+            <p class="actions"><Copy words=whole/></p>
         </section>
     }
 }

@@ -352,6 +352,12 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         }
     }
 
+    fn memory_bytes(&self) -> u64 {
+        // 4 GiB, which a shared memory can have, is no 32-bit length.
+        let len = Reflect::get(&self.memory.buffer(), &"byteLength".into());
+        len.ok().and_then(|len| len.as_f64()).unwrap_or(0.0) as u64
+    }
+
     fn close(&mut self) -> Option<F> {
         if let Some(handle) = self.handle.take() {
             // A refused close leaves nothing that could be done about it: the file is taken back

@@ -170,8 +170,13 @@ impl<D: Disk> Engine for NativeEngine<D> {
         Counters {
             scalar_calls: calls.scalar,
             simd_calls: calls.simd,
+            relaxed_calls: calls.relaxed,
             malformed_logits: malformed.unwrap_or(0),
         }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        0
     }
 
     fn close(&mut self) -> Option<D> {

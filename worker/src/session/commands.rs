@@ -1,8 +1,8 @@
 //! What a command may do in which state.
 
 use protocol::{
-    CATALOGUE_SCHEMA, Catalogue, Command, Diagnostics, Event, LaneReport, Stage, StorageKind,
-    Subject, TrResult,
+    CATALOGUE_SCHEMA, CapabilityReceipt, Catalogue, Command, Diagnostics, Event, LaneReport, Mode,
+    Stage, StorageKind, Subject, TrResult, abi,
 };
 use store::Disk;
 
@@ -50,6 +50,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::Time { request, measure } => self.on_time(request, measure),
             Command::Stop { request } => self.on_stop(request),
             Command::Diagnostics => self.on_diagnostics(),
+            Command::ForgetFailures => {
+                self.desk.forget_failures();
+                self.desk.event(Event::FailuresForgotten);
+            }
         }
     }
 
@@ -65,7 +69,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             | Command::Time { request, .. }
             | Command::Stop { request } => Subject::Request(*request),
             Command::DeleteModel { .. } | Command::ListModels => Subject::Store,
-            Command::Unload | Command::Diagnostics => Subject::Start,
+            Command::Unload | Command::Diagnostics | Command::ForgetFailures => Subject::Start,
         };
         self.desk.fail(subject, error);
     }
@@ -124,8 +128,13 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     }
 
     fn on_diagnostics(&mut self) {
-        let counters = match &mut self.station {
-            Station::Ready(start) => start.engine.counters(),
+        let (counters, receipt) = match &mut self.station {
+            Station::Ready(start) => {
+                let counters = start.engine.counters();
+                let mut receipt = start.receipt.clone();
+                receipt.observed.memory_bytes = start.engine.memory_bytes();
+                (counters, receipt)
+            }
             _ => Default::default(),
         };
         let Some((lane, storage)) = self.lane() else {
@@ -136,19 +145,36 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             storage,
             scalar_calls: counters.scalar_calls,
             simd_calls: counters.simd_calls,
+            relaxed_calls: counters.relaxed_calls,
             fit: self.seat.fit(),
             stored_bytes: self.shelf.stored_bytes(),
             records: self.desk.records.to_vec(),
+            receipt: self.completed(receipt, &counters),
         };
         self.desk.event(Event::Diagnostics(diagnostics));
     }
 
-    /// The lane that is or was last in use.
-    pub fn lane_id(&self) -> Option<protocol::LaneId> {
-        self.lane().map(|(lane, _)| lane.lane)
+    /// The receipt with what the engine says has run.
+    fn completed(
+        &self,
+        mut receipt: CapabilityReceipt,
+        counters: &abi::Counters,
+    ) -> CapabilityReceipt {
+        let mode = self.seat.model.as_ref().map(|model| model.mode);
+        receipt.selection.numerical_mode = mode.and_then(|mode| match mode {
+            abi::MODE_STRICT_F32_V1 => Some(Mode::StrictF32V1),
+            abi::MODE_INT8_V1 => Some(Mode::Int8V1),
+            _ => None,
+        });
+        let executed = &mut receipt.executed_path_evidence;
+        executed.scalar_kernel_calls = counters.scalar_calls;
+        executed.simd_kernel_calls = counters.simd_calls;
+        executed.relaxed_kernel_calls = counters.relaxed_calls;
+        receipt
     }
 
-    fn lane(&self) -> Option<(&LaneReport, StorageKind)> {
+    /// The lane that is or was last in use.
+    pub fn lane(&self) -> Option<(&LaneReport, StorageKind)> {
         match &self.station {
             Station::Ready(start) => Some((&start.lane, start.storage)),
             Station::Lost(lane, storage) => Some((lane, *storage)),

@@ -98,6 +98,10 @@ impl Desk {
         self.out.push_back(Output::EngineLost);
     }
 
+    pub fn forget_failures(&mut self) {
+        self.out.push_back(Output::ForgetFailures);
+    }
+
     pub fn files(&mut self, owner: Owner, op: FileOp) {
         self.tickets = self.tickets.wrapping_add(1);
         let ticket = Ticket(self.tickets);

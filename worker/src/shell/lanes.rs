@@ -2,24 +2,38 @@
 
 mod threaded;
 
-use js_sys::{Uint8Array, WebAssembly};
-use protocol::{ErrorReport, Lane, LaneId, LaneManifest, LaneReport};
+use js_sys::{Date, Uint8Array, WebAssembly};
+use protocol::{
+    CapabilityReceipt, ErrorReport, HostReported, LANES, Lane, LaneId, LaneReport, MemoryMode,
+    ModuleFacts, Observed, PROBES, Probe, ProbeOutcome, RECEIPT_SCHEMA, Selection, SelfTestFacts,
+    abi,
+};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{DedicatedWorkerGlobalScope, Response};
 
+use super::remembered::Remembered;
 use super::{BrowserEngine, cross_origin_isolated};
 use crate::engine::module::{Imports, ModuleEngine};
-use crate::lane::{self, Candidate, LaneRefusal, Threads};
+use crate::lane::{self, Candidate, LaneRefusal, Manifest, PublicKey, Threads};
 
 /// Folder of the lanes, relative to the worker's script.
 const FOLDER: &str = "lanes/";
 const MANIFEST: &str = "manifest.json";
+/// Whose signature on the manifest is believed.
+const PUBLISHER: PublicKey = match PublicKey::from_hex(env!(
+    "TINYRUSTLM_PUBLIC_KEY",
+    "build the worker with `cargo xtask dist`, which makes or reads the publisher's key"
+)) {
+    Some(key) => key,
+    None => panic!("TINYRUSTLM_PUBLIC_KEY must have 64 lower-case hexadecimal digits"),
+};
 
 pub struct Loaded {
     pub engine: BrowserEngine,
     pub report: LaneReport,
     pub downgrades: Vec<ErrorReport>,
+    pub receipt: CapabilityReceipt,
 }
 
 pub struct LaneFailure {
@@ -27,12 +41,27 @@ pub struct LaneFailure {
     pub downgrades: Vec<ErrorReport>,
 }
 
-/// The first lane that this browser takes. `lost` lanes trapped before and are passed over, unless
+/// What is known before a lane is looked for.
+pub struct Wish<'a> {
+    /// The lane that the page's address names.
+    pub forced: Option<&'a str>,
+    /// Lanes that trapped since the worker started.
+    pub lost: &'a [LaneId],
+    pub remembered: &'a Remembered,
+}
+
+/// A lane that computes rightly.
+struct Started {
+    engine: BrowserEngine,
+    report: LaneReport,
+    tested: SelfTestFacts,
+}
+
+/// The first lane that this browser takes. Lanes that failed before are passed over, unless
 /// nothing slower is left.
 pub async fn load(
     scope: &DedicatedWorkerGlobalScope,
-    forced: Option<&str>,
-    lost: &[LaneId],
+    wish: Wish<'_>,
 ) -> Result<Loaded, LaneFailure> {
     let mut downgrades = Vec::new();
     let fail = |refusal: &LaneRefusal, downgrades| LaneFailure {
@@ -44,7 +73,7 @@ pub async fn load(
         Some(_) => Threads::Possible,
         None => Threads::Absent,
     };
-    let lanes = match lane::order(forced, threads) {
+    let lanes = match lane::order(wish.forced, threads) {
         Ok(lanes) => lanes,
         Err(refusal) => return Err(fail(&refusal, downgrades)),
     };
@@ -52,45 +81,61 @@ pub async fn load(
         Ok(manifest) => manifest,
         Err(refusal) => return Err(fail(&refusal, downgrades)),
     };
+    wish.remembered.keep_current(&manifest.digests());
+    let probed: Vec<ProbeOutcome> = PROBES.iter().map(outcome).collect();
     for (at, lane) in lanes.iter().enumerate() {
         let is_last = at + 1 == lanes.len();
-        let tried = match lost.contains(&lane.id) && !is_last {
-            true => Err(LaneRefusal::Broken(lane.id)),
-            false => try_lane(scope, &manifest, lane).await,
-        };
-        match tried {
-            Ok((engine, report)) => {
+        match try_lane(scope, &manifest, lane, &probed, &wish, is_last).await {
+            Ok(started) => {
+                let receipt = receipt(&manifest, &started, probed, &downgrades, &wish);
                 return Ok(Loaded {
-                    engine,
-                    report,
+                    engine: started.engine,
+                    report: started.report,
                     downgrades,
+                    receipt,
                 });
             }
-            Err(refusal) => downgrades.push(refusal.report()),
+            Err(refusal) => {
+                if let (true, Ok(artifact)) = (refusal.is_lasting(), manifest.artifact(lane.id)) {
+                    wish.remembered.add(artifact.sha256, refusal.report().what);
+                }
+                downgrades.push(refusal.report());
+            }
         }
     }
     Err(fail(&LaneRefusal::NoneLeft, downgrades))
 }
 
-async fn fetch_manifest(scope: &DedicatedWorkerGlobalScope) -> Result<LaneManifest, LaneRefusal> {
+async fn fetch_manifest(scope: &DedicatedWorkerGlobalScope) -> Result<Manifest, LaneRefusal> {
     let bytes = fetch(scope, MANIFEST, "the list of engines").await?;
-    lane::manifest(&bytes)
+    Manifest::read(&bytes, &PUBLISHER)
 }
 
 async fn try_lane(
     scope: &DedicatedWorkerGlobalScope,
-    manifest: &LaneManifest,
+    manifest: &Manifest,
     lane: &'static Lane,
-) -> Result<(BrowserEngine, LaneReport), LaneRefusal> {
+    probed: &[ProbeOutcome],
+    wish: &Wish<'_>,
+    is_last: bool,
+) -> Result<Started, LaneRefusal> {
     let id = lane.id;
     for probe in lane.probes {
-        let bytes = Uint8Array::from(probe.bytes);
-        if !WebAssembly::validate(&bytes).unwrap_or(false) {
+        let has = |outcome: &ProbeOutcome| outcome.name == probe.name && outcome.validates;
+        if !probed.iter().any(has) {
             let probe = probe.name;
             return Err(LaneRefusal::Probe { lane: id, probe });
         }
     }
     let candidate = lane::candidate(manifest, lane)?;
+    if !is_last {
+        if wish.lost.contains(&id) {
+            return Err(LaneRefusal::Broken(id));
+        }
+        if let Some(what) = wish.remembered.of(candidate.artifact.sha256) {
+            return Err(LaneRefusal::Remembered { lane: id, what });
+        }
+    }
     let bytes = fetch(scope, &candidate.artifact.url, lane.name).await?;
     lane::verify(&candidate, &bytes)?;
     let mut engine = match lane.has_threads() {
@@ -109,8 +154,22 @@ async fn try_lane(
             first: result.first_failure,
         });
     }
-    let report = report(&candidate, result.tests);
-    Ok((engine, report))
+    Ok(Started {
+        engine,
+        report: report(&candidate, result.tests),
+        tested: tested(&result),
+    })
+}
+
+/// Whether this browser has what the probe asks for.
+fn outcome(probe: &Probe) -> ProbeOutcome {
+    let bytes = Uint8Array::from(probe.bytes);
+    ProbeOutcome {
+        name: probe.name.into(),
+        version: probe.version,
+        sha256: format::sha256(probe.bytes),
+        validates: WebAssembly::validate(&bytes).unwrap_or(false),
+    }
 }
 
 async fn compile(id: LaneId, bytes: &[u8]) -> Result<WebAssembly::Module, LaneRefusal> {
@@ -143,6 +202,70 @@ fn report(candidate: &Candidate<'_>, self_tests: u32) -> LaneReport {
         sha256: Some(candidate.artifact.sha256),
         self_tests,
         cross_origin_isolated: cross_origin_isolated(),
+    }
+}
+
+fn tested(result: &abi::SelfTest) -> SelfTestFacts {
+    let mut digest = [0; 32];
+    let parts = [
+        result.vectors_a,
+        result.vectors_b,
+        result.vectors_c,
+        result.vectors_d,
+    ];
+    for (bytes, part) in digest.chunks_exact_mut(8).zip(parts) {
+        bytes.copy_from_slice(&part.to_le_bytes());
+    }
+    SelfTestFacts {
+        vector_set_sha256: format::Digest(digest),
+        tests: result.tests,
+        failed: result.failed,
+    }
+}
+
+/// All but what will have run by the time it is asked for.
+fn receipt(
+    manifest: &Manifest,
+    started: &Started,
+    feature_probes: Vec<ProbeOutcome>,
+    downgrades: &[ErrorReport],
+    wish: &Wish<'_>,
+) -> CapabilityReceipt {
+    let lane = started.report.lane;
+    let module = manifest.artifact(lane).ok().map(|artifact| ModuleFacts {
+        artifact_id: lane,
+        sha256: artifact.sha256,
+        build_manifest_sha256: manifest.sha256,
+        rustc: manifest.head.rustc.clone(),
+        compile_features: artifact.required_features.clone(),
+    });
+    CapabilityReceipt {
+        schema: RECEIPT_SCHEMA.into(),
+        created_utc: Date::new_0().to_iso_string().into(),
+        runtime_semantics: abi::RUNTIME_SEMANTICS,
+        abi_version: abi::ABI_VERSION,
+        host_reported: HostReported {
+            browser: lane::browser_name(wish.remembered.browser()),
+        },
+        module,
+        observed: Observed {
+            cross_origin_isolated: started.report.cross_origin_isolated,
+            feature_probes,
+            workers_requested: 1,
+            workers_started: 1,
+            memory_mode: match LANES.iter().any(|row| row.id == lane && row.has_threads()) {
+                true => MemoryMode::SharedFixed,
+                false => MemoryMode::Growing,
+            },
+            memory_bytes: 0,
+        },
+        selection: Selection {
+            lane: Some(lane),
+            numerical_mode: None,
+            refused: downgrades.to_vec(),
+        },
+        self_test: started.tested.clone(),
+        ..CapabilityReceipt::default()
     }
 }
 

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use format::PIECE_BYTES;
 use protocol::{
-    Command, ErrorReport, Event, ImportId, ImportSource, LaneId, LaneReport, ModelSummary,
-    RequestId, StorageKind, Subject,
+    CapabilityReceipt, Command, ErrorReport, Event, ImportId, ImportSource, LaneId, LaneReport,
+    ModelSummary, RequestId, StorageKind, Subject,
 };
 use store::{Catalog, Estimate, MemoryCatalog, MemoryDisk};
 use worker::{
@@ -86,6 +86,7 @@ impl World {
             },
             downgrades: Vec::new(),
             storage: StorageKind::Memory,
+            receipt: CapabilityReceipt::default(),
         }));
         self.run();
     }
@@ -113,7 +114,7 @@ impl World {
             return false;
         };
         match output {
-            Output::Event(_) | Output::EngineLost => {}
+            Output::Event(_) | Output::EngineLost | Output::ForgetFailures => {}
             Output::Address { source, url, .. } => {
                 self.named.insert(source, url);
             }

@@ -57,10 +57,17 @@ fn lane(id: &str) -> &'static Lane {
     LANES.iter().find(|lane| lane.name == id).unwrap()
 }
 
+/// `i32x4.relaxed_dot_i8x16_i7x16_add_s` of three zero vectors, dropped.
+const DOT: &[u8] = &[
+    0x41, 0x00, 0xfd, 0x0f, 0x41, 0x00, 0xfd, 0x0f, 0x41, 0x00, 0xfd, 0x0f, 0xfd, 0x93, 0x02, 0x1a,
+];
+
 fn check(id: &str, import: &str, code: &[u8], limits: &[u8]) -> Result<(), LaneFault> {
     let doors = BTreeSet::from(["rt_step".to_owned()]);
     let module = stripped(&module(import, code, limits))?;
-    Inventory::of(&module)?.check(lane(id), &doors, false)?;
+    let seen = Inventory::of(&module)?;
+    Sections::of(&module).unwrap().agree(&seen)?;
+    seen.check(lane(id), &doors, false)?;
     validate(&module, lane(id))
 }
 
@@ -68,6 +75,159 @@ fn check(id: &str, import: &str, code: &[u8], limits: &[u8]) -> Result<(), LaneF
 fn lanes_as_they_should_be() {
     assert_eq!(check("scalar-wasm32", "host_read", &[], &[0, 1]), Ok(()));
     assert_eq!(check("simd128-wasm32", "host_read", SPLAT, &[0, 1]), Ok(()));
+}
+
+#[test]
+fn the_integer_dot_is_the_only_relaxed_instruction() {
+    let relaxed = |code: &[u8]| check("relaxed-wasm32", "host_read", code, &[0, 1]);
+    assert_eq!(relaxed(DOT), Ok(()));
+    let other = relaxed(&[DOT, RELAXED].concat());
+    let name = "I8x16RelaxedSwizzle";
+    assert_eq!(other, Err(LaneFault::Relaxed { name, count: 1 }));
+    let feature = "relaxed-simd";
+    assert_eq!(relaxed(SPLAT), Err(LaneFault::FeatureUnused { feature }));
+    let simd = check("simd128-wasm32", "host_read", DOT, &[0, 1]);
+    assert!(matches!(simd, Err(LaneFault::FeatureForbidden { .. })));
+}
+
+/// A module for several threads: a shared memory from outside, an atomic load, a fill, the
+/// linker's exports and a start function.
+struct Shared {
+    memory: Vec<u8>,
+    exports: Vec<&'static str>,
+    start: bool,
+    code: Vec<u8>,
+}
+
+impl Shared {
+    fn right() -> Shared {
+        let mut code = SPLAT.to_vec();
+        // `i32.atomic.load` of 0, dropped; `memory.fill` of nothing.
+        code.extend([0x41, 0x00, 0xfe, 0x10, 0x02, 0x00, 0x1a]);
+        code.extend([0x41, 0x00, 0x41, 0x00, 0x41, 0x00, 0xfc, 0x0b, 0x00]);
+        Shared {
+            // Shared with a maximum: from 1 to 65,536 pages.
+            memory: vec![3, 1, 0x80, 0x80, 0x04],
+            exports: [&["rt_step"], &THREAD_EXPORTS[..]].concat(),
+            start: true,
+            code,
+        }
+    }
+
+    fn check(&self) -> Result<(), LaneFault> {
+        let mut imports = vec![2];
+        imports.extend([name("env"), name("host_read"), vec![0, 0]].concat());
+        imports.extend([name("env"), name("memory"), vec![2], self.memory.clone()].concat());
+        let mut exports = vec![self.exports.len() as u8];
+        for export in &self.exports {
+            exports.extend([name(export), vec![0, 1]].concat());
+        }
+        let mut body = vec![1, self.code.len() as u8 + 2, 0];
+        body.extend([&self.code[..], &[0x0b]].concat());
+        let mut module = [
+            HEAD.to_vec(),
+            section(1, &[1, 0x60, 0, 0]),
+            section(2, &imports),
+            section(3, &[1, 0]),
+            section(7, &exports),
+        ]
+        .concat();
+        if self.start {
+            module.extend(section(8, &[1]));
+        }
+        module.extend(section(10, &body));
+        let seen = Inventory::of(&module)?;
+        Sections::of(&module).unwrap().agree(&seen)?;
+        let lane = lane("simd128-threads-wasm32");
+        seen.check(lane, &BTreeSet::from(["rt_step".to_owned()]), false)?;
+        validate(&module, lane)
+    }
+}
+
+#[test]
+fn a_threaded_lane_has_a_shared_memory_from_outside_of_any_size() {
+    assert_eq!(Shared::right().check(), Ok(()));
+    let memory = |limits: &[u8]| {
+        let mut module = Shared::right();
+        module.memory = limits.to_vec();
+        module.check()
+    };
+    // Not shared; at most 16 pages; at least 5,000 pages, which is more than the smallest size.
+    for limits in [
+        &[1, 1, 0x80, 0x80, 0x04][..],
+        &[3, 1, 16],
+        &[3, 0x88, 0x27, 0x80, 0x80, 0x04],
+    ] {
+        let refused = memory(limits);
+        assert!(
+            matches!(refused, Err(LaneFault::Memory { .. })),
+            "{refused:?}"
+        );
+    }
+    let mut alone = Shared::right();
+    alone.start = false;
+    assert_eq!(alone.check(), Err(LaneFault::Start { found: false }));
+    let mut closed = Shared::right();
+    closed.exports.pop();
+    let name = THREAD_EXPORTS[4].to_owned();
+    assert_eq!(closed.check(), Err(LaneFault::MissingExport { name }));
+    let mut single = Shared::right();
+    single.code = SPLAT.to_vec();
+    let feature = "atomics";
+    assert_eq!(single.check(), Err(LaneFault::FeatureUnused { feature }));
+}
+
+#[test]
+fn custom_sections_and_start_functions_are_refused() {
+    let whole = module("host_read", &[], &[0, 1]);
+    let doors = BTreeSet::from(["rt_step".to_owned()]);
+    let scalar = lane("scalar-wasm32");
+    let named = Inventory::of(&whole).unwrap().check(scalar, &doors, false);
+    let name = "target_features".to_owned();
+    assert_eq!(named, Err(LaneFault::CustomSection { name }));
+    let mut seen = Inventory::of(&stripped(&whole).unwrap()).unwrap();
+    seen.has_start = true;
+    let started = seen.check(scalar, &doors, false);
+    assert_eq!(started, Err(LaneFault::Start { found: true }));
+}
+
+#[test]
+fn two_readers_must_see_the_same() {
+    let module = stripped(&module("host_read", SPLAT, &[0, 1])).unwrap();
+    let first = Inventory::of(&module).unwrap();
+    let second = || Sections::of(&module).unwrap();
+    assert_eq!(second().agree(&first), Ok(()));
+    let differs = |what, change: fn(&mut Sections)| {
+        let mut seen = second();
+        change(&mut seen);
+        assert_eq!(seen.agree(&first), Err(LaneFault::Disagreement { what }));
+    };
+    differs("imports", |seen| seen.imports.clear());
+    differs("exports", |seen| seen.exports.clear());
+    differs("memories", |seen| seen.memories[0].initial += 1);
+    differs("functions", |seen| seen.functions += 1);
+    differs("custom sections", |seen| seen.customs.push("name".into()));
+    differs("the start function", |seen| seen.has_start = true);
+}
+
+/// Our own reader takes no module whose parts are not as long as they say.
+#[test]
+fn the_second_reader_refuses_what_is_cut_or_left_over() {
+    let whole = module("host_read", SPLAT, &[0, 1]);
+    assert!(Sections::of(&whole).is_ok());
+    for end in [0, 7, 9, whole.len() - 1] {
+        assert!(Sections::of(&whole[..end]).is_err(), "{end}");
+    }
+    let left_over = [HEAD, &section(3, &[0, 0])].concat();
+    assert_eq!(Sections::of(&left_over), Err(8));
+    let bodiless = [HEAD, &section(3, &[1, 0])].concat();
+    assert_eq!(Sections::of(&bodiless), Err(bodiless.len()));
+    // A body that does not end with `end`, and a global import, which no lane has.
+    let endless = [HEAD, &section(3, &[1, 0]), &section(10, &[1, 1, 0])].concat();
+    assert!(Sections::of(&endless).is_err());
+    let global = [name("env"), name("g"), vec![3, 0x7f, 0]].concat();
+    let global = [HEAD, &section(2, &[&[1][..], &global].concat())].concat();
+    assert_eq!(Sections::of(&global), Err(8));
 }
 
 #[test]
@@ -117,7 +277,7 @@ fn shared_and_64_bit_memories_are_refused() {
 
 #[test]
 fn exports_are_the_doors_and_nothing_else() {
-    let module = module("host_read", &[], &[0, 1]);
+    let module = stripped(&module("host_read", &[], &[0, 1])).unwrap();
     let seen = Inventory::of(&module).unwrap();
     let scalar = lane("scalar-wasm32");
     let doors = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();

@@ -79,6 +79,8 @@ fn a_benchmark_gives_every_figure() {
             fit: None,
             stored_bytes: 0,
             records: Vec::new(),
+            receipt: Default::default(),
+            relaxed_calls: 0,
         }),
     );
     let Some(BenchOutcome::Complete(figures)) = app.bench.outcome() else {
