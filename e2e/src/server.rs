@@ -21,8 +21,6 @@ pub struct Options {
     pub app: Option<PathBuf>,
     /// Another folder of models than the one with the default model.
     pub models: Option<PathBuf>,
-    /// Another app than the one that was built.
-    pub app: Option<PathBuf>,
 }
 
 /// One line of the log.
