@@ -180,10 +180,7 @@ impl LaneRefusal {
                 lane.name(),
                 fault.what()
             ),
-            LaneRefusal::Fetch { what, status } => match status {
-                Some(status) => format!("The server answered {status} for {what}."),
-                None => format!("The server could not be reached for {what}."),
-            },
+            LaneRefusal::Fetch { what, status } => unfetched(what, *status),
             LaneRefusal::UnknownLane(name) => format!("There is no engine named {name:?}."),
             LaneRefusal::NotBuilt(lane) => {
                 format!("The server has no build of the engine {}.", lane.name())
@@ -236,5 +233,12 @@ impl LaneRefusal {
             }
             LaneRefusal::NoneLeft => "No engine can run in this browser.".into(),
         }
+    }
+}
+
+fn unfetched(what: &str, status: Option<u16>) -> String {
+    match status {
+        Some(status) => format!("The server answered {status} for {what}."),
+        None => format!("The server could not be reached for {what}."),
     }
 }

@@ -85,7 +85,12 @@ pub async fn load(
     let probed: Vec<ProbeOutcome> = PROBES.iter().map(outcome).collect();
     for (at, lane) in lanes.iter().enumerate() {
         let is_last = at + 1 == lanes.len();
-        match try_lane(scope, &manifest, lane, &probed, &wish, is_last).await {
+        let passed_over = passed_over(&manifest, lane, &wish).filter(|_| !is_last);
+        let tried = match passed_over {
+            Some(refusal) => Err(refusal),
+            None => try_lane(scope, &manifest, lane, &probed).await,
+        };
+        match tried {
             Ok(started) => {
                 let receipt = receipt(&manifest, &started, probed, &downgrades, &wish);
                 return Ok(Loaded {
@@ -111,13 +116,24 @@ async fn fetch_manifest(scope: &DedicatedWorkerGlobalScope) -> Result<Manifest, 
     Manifest::read(&bytes, &PUBLISHER)
 }
 
+/// Why a lane is not even tried: it failed before.
+fn passed_over(manifest: &Manifest, lane: &Lane, wish: &Wish<'_>) -> Option<LaneRefusal> {
+    if wish.lost.contains(&lane.id) {
+        return Some(LaneRefusal::Broken(lane.id));
+    }
+    let artifact = manifest.artifact(lane.id).ok()?;
+    let what = wish.remembered.of(artifact.sha256)?;
+    Some(LaneRefusal::Remembered {
+        lane: lane.id,
+        what,
+    })
+}
+
 async fn try_lane(
     scope: &DedicatedWorkerGlobalScope,
     manifest: &Manifest,
     lane: &'static Lane,
     probed: &[ProbeOutcome],
-    wish: &Wish<'_>,
-    is_last: bool,
 ) -> Result<Started, LaneRefusal> {
     let id = lane.id;
     for probe in lane.probes {
@@ -128,14 +144,6 @@ async fn try_lane(
         }
     }
     let candidate = lane::candidate(manifest, lane)?;
-    if !is_last {
-        if wish.lost.contains(&id) {
-            return Err(LaneRefusal::Broken(id));
-        }
-        if let Some(what) = wish.remembered.of(candidate.artifact.sha256) {
-            return Err(LaneRefusal::Remembered { lane: id, what });
-        }
-    }
     let bytes = fetch(scope, &candidate.artifact.url, lane.name).await?;
     lane::verify(&candidate, &bytes)?;
     let mut engine = match lane.has_threads() {
