@@ -104,6 +104,7 @@ fn measure(args: &Bench) -> Result<BenchFigures, Refused> {
             threads: args.engine.threads.into(),
             scalar_calls: calls.scalar,
             simd_calls: calls.simd,
+            relaxed_calls: calls.relaxed,
         },
         load_ms: vec![cold_load, cached_load],
         first_token_ms: BenchFirstToken { cold, cached, warm },

@@ -121,7 +121,7 @@ async fn best_and_next() -> (LaneId, LaneId) {
     (best, next.id)
 }
 
-fn told<'r>(downgrades: &'r [ErrorReport], id: LaneId, code: TrResult) -> &'r ErrorReport {
+fn told(downgrades: &[ErrorReport], id: LaneId, code: TrResult) -> &ErrorReport {
     let wanted = |report: &&ErrorReport| report.what.contains(id.name()) && report.code == code;
     let found = downgrades.iter().find(wanted);
     found.unwrap_or_else(|| panic!("{code:?} of {} in {downgrades:?}", id.name()))
@@ -191,7 +191,7 @@ async fn a_forged_manifest_is_a_clear_error() {
 }
 
 /// The first of the known answers, as it lies in a module.
-fn spoil_a_known_answer(module: &mut Vec<u8>) {
+fn spoil_a_known_answer(module: &mut [u8]) {
     const SOURCE: &str = include_str!("../../runtime/src/self_test.rs");
     let (_, rest) = SOURCE.split_once("vector(functions, 0x").unwrap();
     let digits: String = rest.chars().take_while(|one| *one != ')').collect();
@@ -277,7 +277,7 @@ async fn receipts_say_what_really_ran() {
 
 fn diagnostics(event: &Event) -> Option<Diagnostics> {
     match event {
-        Event::Diagnostics(known) => Some(known.clone()),
+        Event::Diagnostics(known) => Some((**known).clone()),
         _ => None,
     }
 }

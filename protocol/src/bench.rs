@@ -86,6 +86,8 @@ pub struct BenchEngine {
     /// Kernel calls by path since the engine started.
     pub scalar_calls: u64,
     pub simd_calls: u64,
+    /// With the relaxed integer dot product; not among `simd_calls`.
+    pub relaxed_calls: u64,
 }
 
 /// From the wish to the first token after a prompt of [`BENCH_SHORT`] tokens.

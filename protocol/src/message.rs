@@ -3,6 +3,7 @@
 //! A dropped file's handle cannot be encoded; it travels beside the message, and
 //! [`ImportSource::File`] says that it does.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -202,7 +203,7 @@ pub enum Event {
         logits_sha256: Digest,
         ids: Vec<u32>,
     },
-    Diagnostics(Diagnostics),
+    Diagnostics(Box<Diagnostics>),
     Failed {
         subject: Subject,
         error: ErrorReport,

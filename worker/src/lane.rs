@@ -26,18 +26,10 @@ pub struct Candidate<'m> {
     pub artifact: &'m LaneArtifact,
 }
 
-/// Whether this worker can start threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    Absent,
-    Possible,
-}
-
 /// The lanes to try, best first: all of the table, or only the forced one.
-pub fn order(forced: Option<&str>, threads: Threads) -> Result<Vec<&'static Lane>, LaneRefusal> {
+pub fn order(forced: Option<&str>) -> Result<Vec<&'static Lane>, LaneRefusal> {
     let Some(name) = forced else {
-        let possible = |lane: &&Lane| threads == Threads::Possible || !lane.has_threads();
-        return Ok(LANES.iter().filter(possible).collect());
+        return Ok(LANES.iter().collect());
     };
     match LANES.iter().find(|lane| lane.name == name) {
         Some(lane) => Ok(vec![lane]),

@@ -77,7 +77,7 @@ pub struct Start<E> {
     pub downgrades: Vec<ErrorReport>,
     pub storage: StorageKind,
     /// What was observed and chosen; what ran is added when it is asked for.
-    pub receipt: CapabilityReceipt,
+    pub receipt: Box<CapabilityReceipt>,
 }
 
 pub enum Input<D, E> {

@@ -132,7 +132,7 @@ impl Worker {
                     lane: loaded.report,
                     downgrades: loaded.downgrades,
                     storage: directory.kind(),
-                    receipt: loaded.receipt,
+                    receipt: Box::new(loaded.receipt),
                 })
             }
             Err(LaneFailure { error, downgrades }) => Input::NotStarted { error, downgrades },

@@ -8,7 +8,7 @@ use protocol::{
     Signature, Signed, abi, artifact_message, head_message,
 };
 use serde_json::value::RawValue;
-use worker::lane::{LaneRefusal, Manifest, PublicKey, Threads, candidate, order, verify};
+use worker::lane::{LaneRefusal, Manifest, PublicKey, candidate, order, verify};
 
 const MODULE: &[u8] = b"a module";
 
@@ -173,18 +173,19 @@ fn a_head_of_another_build_is_refused_though_it_is_signed() {
 
 #[test]
 fn lanes_are_tried_in_the_order_of_the_table() {
-    let names = |forced, threads| {
-        order(forced, threads).map(|lanes| lanes.iter().map(|lane| lane.name).collect::<Vec<_>>())
-    };
-    let all: Vec<&str> = LANES.iter().map(|lane| lane.name).collect();
-    assert_eq!(names(None, Threads::Possible), Ok(all));
-    assert_eq!(
-        names(None, Threads::Absent),
-        Ok(vec!["relaxed-wasm32", "simd128-wasm32", "scalar-wasm32"])
-    );
+    let names =
+        |forced| order(forced).map(|lanes| lanes.iter().map(|lane| lane.name).collect::<Vec<_>>());
+    let all = vec![
+        "relaxed-threads-wasm32",
+        "relaxed-wasm32",
+        "simd128-threads-wasm32",
+        "simd128-wasm32",
+        "scalar-wasm32",
+    ];
+    assert_eq!(names(None), Ok(all));
     let scalar = Ok(vec!["scalar-wasm32"]);
-    assert_eq!(names(Some("scalar-wasm32"), Threads::Absent), scalar);
-    let unknown = names(Some("fast"), Threads::Possible);
+    assert_eq!(names(Some("scalar-wasm32")), scalar);
+    let unknown = names(Some("fast"));
     assert_eq!(unknown, Err(LaneRefusal::UnknownLane("fast".into())));
 }
 

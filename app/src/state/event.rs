@@ -65,7 +65,7 @@ impl App {
                     self.engine = Engine::Empty;
                 }
             }
-            Event::Diagnostics(diagnostics) => self.diagnostics = Some(diagnostics),
+            Event::Diagnostics(diagnostics) => self.diagnostics = Some(*diagnostics),
             Event::Failed { subject, error } => return self.failed(now, subject, error),
             Event::FailuresForgotten => return self.act(now, Action::Restart),
             Event::Prefill { .. }

@@ -151,12 +151,13 @@ fn complete(figures: &BenchFigures) -> impl IntoView + use<> {
         (
             "Engine",
             format!(
-                "{}, {} thread{}, {} scalar and {} SIMD calls",
+                "{}, {} thread{}; calls: {} scalar, {} SIMD, {} relaxed",
                 engine.lane,
                 engine.threads,
                 if engine.threads == 1 { "" } else { "s" },
                 text::count(engine.scalar_calls),
-                text::count(engine.simd_calls)
+                text::count(engine.simd_calls),
+                text::count(engine.relaxed_calls)
             ),
         ),
     ];

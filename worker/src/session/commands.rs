@@ -131,7 +131,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let (counters, receipt) = match &mut self.station {
             Station::Ready(start) => {
                 let counters = start.engine.counters();
-                let mut receipt = start.receipt.clone();
+                let mut receipt = (*start.receipt).clone();
                 receipt.observed.memory_bytes = start.engine.memory_bytes();
                 (counters, receipt)
             }
@@ -151,7 +151,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             records: self.desk.records.to_vec(),
             receipt: self.completed(receipt, &counters),
         };
-        self.desk.event(Event::Diagnostics(diagnostics));
+        self.desk.event(Event::Diagnostics(Box::new(diagnostics)));
     }
 
     /// The receipt with what the engine says has run.

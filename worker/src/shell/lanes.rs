@@ -4,18 +4,19 @@ mod threaded;
 
 use js_sys::{Date, Uint8Array, WebAssembly};
 use protocol::{
-    CapabilityReceipt, ErrorReport, HostReported, LANES, Lane, LaneId, LaneReport, MemoryMode,
-    ModuleFacts, Observed, PROBES, Probe, ProbeOutcome, RECEIPT_SCHEMA, Selection, SelfTestFacts,
-    abi,
+    CapabilityReceipt, ErrorReport, Executed, HostReported, LANES, Lane, LaneId, LaneReport,
+    MemoryMode, ModuleFacts, Observed, PROBES, Probe, ProbeOutcome, RECEIPT_SCHEMA, Selection,
+    SelfTestFacts, abi,
 };
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{DedicatedWorkerGlobalScope, Response};
 
+use self::threaded::TeamFacts;
 use super::remembered::Remembered;
 use super::{BrowserEngine, cross_origin_isolated};
 use crate::engine::module::{Imports, ModuleEngine};
-use crate::lane::{self, Candidate, LaneRefusal, Manifest, PublicKey, Threads};
+use crate::lane::{self, Candidate, LaneRefusal, Manifest, PublicKey};
 
 /// Folder of the lanes, relative to the worker's script.
 const FOLDER: &str = "lanes/";
@@ -55,6 +56,7 @@ struct Started {
     engine: BrowserEngine,
     report: LaneReport,
     tested: SelfTestFacts,
+    team: TeamFacts,
 }
 
 /// The first lane that this browser takes. Lanes that failed before are passed over, unless
@@ -68,12 +70,7 @@ pub async fn load(
         error: refusal.report(),
         downgrades,
     };
-    // TRANSITION: until threads are tried in every browser they are used when they are asked for.
-    let threads = match threaded::asked(scope) {
-        Some(_) => Threads::Possible,
-        None => Threads::Absent,
-    };
-    let lanes = match lane::order(wish.forced, threads) {
+    let lanes = match lane::order(wish.forced) {
         Ok(lanes) => lanes,
         Err(refusal) => return Err(fail(&refusal, downgrades)),
     };
@@ -146,12 +143,15 @@ async fn try_lane(
     let candidate = lane::candidate(manifest, lane)?;
     let bytes = fetch(scope, &candidate.artifact.url, lane.name).await?;
     lane::verify(&candidate, &bytes)?;
-    let mut engine = match lane.has_threads() {
+    let (mut engine, team) = match lane.has_threads() {
         true => {
             let sha256 = candidate.artifact.sha256;
             threaded::start(scope, id, &bytes, sha256).await?
         }
-        false => instantiate(id, &compile(id, &bytes).await?, None).await?,
+        false => {
+            let module = compile(id, &bytes).await?;
+            (instantiate(id, &module, None).await?, TeamFacts::SOLO)
+        }
     };
     let result = engine.self_tests().map_err(|_| LaneRefusal::Broken(id))?;
     if result.failed > 0 {
@@ -166,6 +166,7 @@ async fn try_lane(
         engine,
         report: report(&candidate, result.tests),
         tested: tested(&result),
+        team,
     })
 }
 
@@ -259,8 +260,8 @@ fn receipt(
         observed: Observed {
             cross_origin_isolated: started.report.cross_origin_isolated,
             feature_probes,
-            workers_requested: 1,
-            workers_started: 1,
+            workers_requested: started.team.requested,
+            workers_started: started.team.started,
             memory_mode: match LANES.iter().any(|row| row.id == lane && row.has_threads()) {
                 true => MemoryMode::SharedFixed,
                 false => MemoryMode::Growing,
@@ -273,6 +274,10 @@ fn receipt(
             refused: downgrades.to_vec(),
         },
         self_test: started.tested.clone(),
+        executed_path_evidence: Executed {
+            worker_ids_participating: started.team.participants(),
+            ..Executed::default()
+        },
         ..CapabilityReceipt::default()
     }
 }

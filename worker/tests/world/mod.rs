@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use format::PIECE_BYTES;
 use protocol::{
-    CapabilityReceipt, Command, ErrorReport, Event, ImportId, ImportSource, LaneId, LaneReport,
-    ModelSummary, RequestId, StorageKind, Subject,
+    Command, ErrorReport, Event, ImportId, ImportSource, LaneId, LaneReport, ModelSummary,
+    RequestId, StorageKind, Subject,
 };
 use store::{Catalog, Estimate, MemoryCatalog, MemoryDisk};
 use worker::{
@@ -86,7 +86,7 @@ impl World {
             },
             downgrades: Vec::new(),
             storage: StorageKind::Memory,
-            receipt: CapabilityReceipt::default(),
+            receipt: Box::default(),
         }));
         self.run();
     }

@@ -71,7 +71,7 @@ fn a_benchmark_gives_every_figure() {
     };
     app.apply(
         NOW,
-        Event::Diagnostics(Diagnostics {
+        Event::Diagnostics(Box::new(Diagnostics {
             lane,
             storage: StorageKind::Opfs,
             scalar_calls: 1,
@@ -80,8 +80,8 @@ fn a_benchmark_gives_every_figure() {
             stored_bytes: 0,
             records: Vec::new(),
             receipt: Default::default(),
-            relaxed_calls: 0,
-        }),
+            relaxed_calls: 3,
+        })),
     );
     let Some(BenchOutcome::Complete(figures)) = app.bench.outcome() else {
         panic!("{:?}", app.bench);
@@ -94,6 +94,9 @@ fn a_benchmark_gives_every_figure() {
         |runs: &[protocol::BenchRun]| runs.iter().map(|r| (r.tokens, r.ms)).collect::<Vec<_>>();
     assert_eq!(runs(&figures.prefill), [(128, 500.0); 3]);
     assert_eq!(runs(&figures.decode), [(64, 1000.0); 3]);
+    let engine = &figures.engine;
+    let calls = (engine.scalar_calls, engine.simd_calls, engine.relaxed_calls);
+    assert_eq!((calls, engine.threads), ((1, 2, 3), 1));
     assert_eq!(app.phase(), Phase::Ready);
     assert!(app.bench.bundle().is_some());
 }

@@ -17,12 +17,35 @@ use crate::engine::module::{Pool, Spec};
 use crate::lane::{LaneRefusal, ThreadFault};
 use crate::threads::{self, Choice, ROUNDS};
 
+/// Who started, and who took part in the last test meeting.
+#[derive(Clone, Copy)]
+pub struct TeamFacts {
+    pub requested: u32,
+    pub started: u32,
+    /// Bit `i`: worker `i` finished a share of every meeting.
+    pub present: u64,
+}
+
+impl TeamFacts {
+    /// A lane without threads: its only worker.
+    pub const SOLO: TeamFacts = TeamFacts {
+        requested: 1,
+        started: 1,
+        present: 1,
+    };
+
+    pub fn participants(&self) -> Vec<u32> {
+        let is_present = |worker: &u32| self.present >> worker & 1 == 1;
+        (0..u64::BITS).filter(is_present).collect()
+    }
+}
+
 pub async fn start(
     scope: &DedicatedWorkerGlobalScope,
     lane: LaneId,
     bytes: &[u8],
     sha256: Digest,
-) -> Result<BrowserEngine, LaneRefusal> {
+) -> Result<(BrowserEngine, TeamFacts), LaneRefusal> {
     let refuse = |fault| LaneRefusal::Threads { lane, fault };
     if !cross_origin_isolated() {
         return Err(refuse(ThreadFault::NotIsolated));
@@ -45,14 +68,20 @@ pub async fn start(
         sha256,
     };
     engine.employ(Pool::start(scope, &spec).await.map_err(refuse)?);
-    let meet = engine.meet(workers, ROUNDS).map_err(broken)?;
+    let mut meet = engine.meet(workers, ROUNDS).map_err(broken)?;
     judge(&meet, workers).map_err(refuse)?;
+    let mut started = workers;
     if asked.is_none() {
-        let chosen = choose(scope, &mut engine, workers).map_err(broken)?;
-        let meet = engine.settle(chosen).map_err(broken)?;
-        judge(&meet, chosen).map_err(refuse)?;
+        started = choose(scope, &mut engine, workers).map_err(broken)?;
+        meet = engine.settle(started).map_err(broken)?;
+        judge(&meet, started).map_err(refuse)?;
     }
-    Ok(engine)
+    let facts = TeamFacts {
+        requested: workers,
+        started,
+        present: meet.present,
+    };
+    Ok((engine, facts))
 }
 
 /// What the test meetings showed.
