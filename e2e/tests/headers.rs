@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use e2e::{Browser, Options, Page, Profile, Server, get, model_slm};
-use protocol::{CATALOGUE_SCHEMA, Catalogue, LaneManifest};
+use protocol::{CATALOGUE_SCHEMA, Catalogue, LaneArtifact, ManifestFile};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 const MODEL: &str = "/models/SmolLM2-135M-Instruct.slm";
 
@@ -65,8 +66,9 @@ fn without_isolation_headers_only_those_are_missing() {
 fn files_have_their_media_types() {
     let server = Server::start(Options::default()).unwrap();
     let manifest = get(&server.host, "/lanes/manifest.json", &[]).unwrap();
-    let lanes: LaneManifest = serde_json::from_slice(&manifest.body).unwrap();
-    let lane = format!("/lanes/{}", lanes.artifacts[0].url);
+    let lanes: ManifestFile<Box<RawValue>> = serde_json::from_slice(&manifest.body).unwrap();
+    let first: LaneArtifact = serde_json::from_str(lanes.artifacts[0].signed.get()).unwrap();
+    let lane = format!("/lanes/{}", first.url);
     for (path, want) in [
         ("/", "text/html"),
         ("/boot.js", "text/javascript"),

@@ -51,7 +51,7 @@ impl Spoiled {
     }
 
     /// Changes a lane's module, and its entry too if the test holds the publisher's key.
-    fn change_module(&self, id: LaneId, key: Option<&SigningKey>, change: fn(&mut Vec<u8>)) {
+    fn change_module(&self, id: LaneId, key: Option<&SigningKey>, change: fn(&mut [u8])) {
         self.change_manifest(|file| {
             let head = file.head.signed.get().to_owned();
             for entry in &mut file.artifacts {
