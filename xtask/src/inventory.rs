@@ -1,8 +1,9 @@
 //! What a finished lane really holds: imports, exports, instructions, memory.
 //!
-//! Two independent questions are asked, and [`Sections`] reads the module a second time. The validator, given the features of the lane's row and
-//! nothing else, must accept the module: that bounds it from above. The count of instructions per
-//! proposal shows that a feature was really used: that bounds it from below.
+//! Two independent questions are asked, and [`Sections`] reads the module a second time. The
+//! validator, given the features of the lane's row and nothing else, must accept the module: that
+//! bounds it from above. The count of instructions per proposal shows that a feature was really
+//! used: that bounds it from below.
 
 mod sections;
 

@@ -76,6 +76,11 @@ pub const CASES: &[Case] = &[
         0xbf5d_2f41_dd4d_1ce1,
     ),
     case(
+        "products: rows longer than what is packed at a time",
+        products::long_rows,
+        0,
+    ),
+    case(
         "attention: f32 cache",
         attention::f32,
         0xf386_a078_7630_9b4e,

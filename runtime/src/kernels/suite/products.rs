@@ -198,3 +198,26 @@ pub fn batches(kernels: Kernels) -> Outcome {
     }
     Ok(digest.0)
 }
+
+/// Rows of more blocks than the wide products pack at a time (32), where sums go on from memory;
+/// their ends fill no vector.
+pub fn long_rows(kernels: Kernels) -> Outcome {
+    let mut random = Random(4);
+    for layout in [Layout::Q4_0R4, Layout::Q4_1R4, Layout::Q8_0R4] {
+        for (rows, blocks) in [(5, 32), (34, 33), (21, 65)] {
+            let cols = 32 * blocks;
+            let bytes = random.weights(layout, rows, cols);
+            let w = Matrix::new(layout, rows, cols, &bytes).map_err(|_| "matrix refused")?;
+            for tokens in [1, 2, 4, 8, 15] {
+                let x = random.units(tokens * cols, 4.0);
+                let want = product(Kernels::SCALAR, &w, &x, true, 1);
+                for parts in [1, 3] {
+                    if !same(&product(kernels, &w, &x, true, parts), &want) {
+                        return Err("a product differs from the scalar one");
+                    }
+                }
+            }
+        }
+    }
+    Ok(0)
+}
