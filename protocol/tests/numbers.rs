@@ -143,7 +143,7 @@ fn fields_lie_where_they_are_declared() {
 /// Numbers that both sides compile in, so a changed one is a new [`ABI_VERSION`].
 #[test]
 fn constants() {
-    assert_eq!([ABI_VERSION, RUNTIME_SEMANTICS], [1, 1]);
+    assert_eq!([ABI_VERSION, RUNTIME_SEMANTICS], [2, 1]);
     assert_eq!(
         [MODE_STRICT_F32_V1, MODE_INT8_V1, KV_F32, KV_F16],
         [0, 1, 0, 1]

@@ -76,6 +76,7 @@ fn commands_without_fields() {
         "0809",
     );
     check(Command::Diagnostics, "0a");
+    check(Command::ForgetFailures, "0c");
 }
 
 #[test]
@@ -253,7 +254,7 @@ fn events_of_a_request() {
 fn what_is_no_message_is_refused() {
     for bytes in [
         &[][..],
-        &[12],                                    // no such command
+        &[13],                                    // no such command
         &[2, 1, 7],                               // no such source
         &[3, 7, 2],                               // neither false nor true
         &[8, 0xff, 0xff, 0xff, 0xff, 0x1f],       // more than 32 bits
