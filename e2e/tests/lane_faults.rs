@@ -282,16 +282,17 @@ fn diagnostics(event: &Event) -> Option<Diagnostics> {
     }
 }
 
+/// The answer of a worker that was just started, and is asked as soon as it is ready.
 async fn ask<T>(
     worker: WorkerLink<'_>,
     command: &Command,
     wanted: impl Fn(&Event) -> Option<T>,
 ) -> T {
-    // Commands that come early are kept until the worker is ready.
-    worker.send(&encode(command).unwrap()).await.unwrap();
     loop {
         let event = decode(&worker.next(START).await.unwrap()).unwrap();
-        if let Some(found) = wanted(&event) {
+        if let Event::Ready { .. } = event {
+            worker.send(&encode(command).unwrap()).await.unwrap();
+        } else if let Some(found) = wanted(&event) {
             return found;
         }
     }
