@@ -278,7 +278,6 @@ fn receipt(
             worker_ids_participating: started.team.participants(),
             ..Executed::default()
         },
-        ..CapabilityReceipt::default()
     }
 }
 
