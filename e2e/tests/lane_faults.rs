@@ -248,8 +248,9 @@ async fn receipts_say_what_really_ran() {
     let server = Server::start(Options::default()).unwrap();
     let profile = Profile::fresh().unwrap();
     let browser = visit(&profile, &server).await;
-    for lane in LANES.iter().filter(|lane| !lane.has_threads()) {
-        let query = format!("?lane={}", lane.name);
+    for lane in LANES {
+        // Lanes without threads have no use for the number.
+        let query = format!("?lane={}&threads=2", lane.name);
         let worker = WorkerLink::start(&browser, &query).await.unwrap();
         let known = ask(worker, &Command::Diagnostics, diagnostics).await;
         let receipt = known.receipt;
@@ -267,11 +268,18 @@ async fn receipts_say_what_really_ran() {
         }
         let ran = receipt.executed_path_evidence;
         let has = |feature| lane.required_features.contains(&feature);
-        assert_eq!(ran.relaxed_kernel_calls > 0, has("relaxed-simd"), "{ran:?}");
-        assert_eq!(ran.simd_kernel_calls > 0, has("simd128"), "{ran:?}");
-        if !has("simd128") {
-            assert!(ran.scalar_kernel_calls > 0, "{ran:?}");
-        }
+        // Every product takes one path, and a lane has one.
+        let (relaxed, simd) = (has("relaxed-simd"), has("simd128"));
+        let paths = [
+            ran.relaxed_kernel_calls,
+            ran.simd_kernel_calls,
+            ran.scalar_kernel_calls,
+        ];
+        let wanted = [relaxed, simd && !relaxed, !simd];
+        assert_eq!(paths.map(|calls| calls > 0), wanted, "{ran:?}");
+        let team: &[u32] = if lane.has_threads() { &[0, 1] } else { &[0] };
+        assert_eq!(ran.worker_ids_participating, team);
+        assert_eq!(receipt.observed.workers_started as usize, team.len());
     }
 }
 
