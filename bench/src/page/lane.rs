@@ -20,8 +20,8 @@ const START: &str = "
     let wake = () => {};
     const worker = new Worker('/worker.js' + args[0], { type: 'module' });
     const hear = (event) => { events.push(event); wake(); };
-    // Events are buffers; memory that is shared for a stop is none.
-    worker.onmessage = ({ data }) => data instanceof ArrayBuffer && hear(new Uint8Array(data));
+    // Events are buffers; a pair hands over memory that is shared for a stop.
+    worker.onmessage = ({ data }) => Array.isArray(data) || hear(new Uint8Array(data));
     worker.onerror = ({ message }) => hear(message || 'the worker cannot start');
     window.engine = worker;
     window.ask = async (command, kinds) => {
