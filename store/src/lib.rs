@@ -1,7 +1,8 @@
 //! Where models are kept: content-addressed pieces on any disk, and the imports that fill it.
 //!
 //! Reading order: `error`; `disk` (the two doors to the outside), their implementations `memory`,
-//! `folder` (native), `opfs` (browser) and `faulty` (tests), held to one `conformance` suite;
+//! `folder` (native), `opfs` and `indexeddb` (browser, with `later` as their door and `chunked`
+//! below the second) and `faulty` (tests), held to one `conformance` suite;
 //! `names` (which files a model has); `bitfield` and `journal` (which pieces are here, and how
 //! that survives a crash); `import` and `sequential` (how a model arrives); `range` (what an HTTP
 //! response is worth); `read` (how a model is read back); `library` (what a directory holds);
@@ -12,6 +13,7 @@
 //! record that says so. A length proves nothing, and a block of zeros proves nothing.
 
 mod bitfield;
+mod chunked;
 pub mod conformance;
 mod disk;
 mod error;
@@ -20,7 +22,11 @@ pub mod faulty;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod import;
+#[cfg(target_arch = "wasm32")]
+pub mod indexeddb;
 mod journal;
+#[cfg(target_arch = "wasm32")]
+pub mod later;
 mod library;
 mod memory;
 pub mod names;
@@ -32,6 +38,7 @@ mod read;
 mod sequential;
 
 pub use bitfield::Bitfield;
+pub use chunked::{Batch, CHUNK_BYTES, Chunk, ChunkKey, ChunkedDisk, ChunkedFiles, FileId};
 pub use disk::{Catalog, Disk, Entry};
 pub use error::{Corruption, Operation, StoreError};
 #[cfg(not(target_arch = "wasm32"))]

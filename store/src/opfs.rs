@@ -18,7 +18,7 @@ use web_sys::{
     FileSystemHandleKind, FileSystemReadWriteOptions, FileSystemSyncAccessHandle, StorageEstimate,
 };
 
-use crate::conformance::{self, Action, Failure, STEPS, Slots};
+use crate::later::LaterCatalog;
 use crate::{Disk, Entry, Estimate, Operation, StoreError, names};
 
 const RETRY_STEP_MS: u32 = 25;
@@ -104,7 +104,17 @@ impl OpfsCatalog {
         })
     }
 
-    pub async fn list(&self) -> Result<Vec<Entry>, StoreError> {
+    async fn file(&self, name: &str, operation: Operation) -> Result<FileHandle, StoreError> {
+        let file = JsFuture::from(self.directory.get_file_handle(name)).await;
+        let file = file.map_err(|error| refusal(&error, operation, name, 0))?;
+        Ok(file.unchecked_into())
+    }
+}
+
+impl LaterCatalog for OpfsCatalog {
+    type Disk = OpfsDisk;
+
+    async fn list(&self) -> Result<Vec<Entry>, StoreError> {
         let refused = |error: JsValue| refusal(&error, Operation::List, "", 0);
         let files = self.directory.values();
         let mut entries = Vec::new();
@@ -129,12 +139,12 @@ impl OpfsCatalog {
         Ok(entries)
     }
 
-    pub async fn open(&self, name: &str) -> Result<OpfsDisk, StoreError> {
+    async fn open(&self, name: &str) -> Result<OpfsDisk, StoreError> {
         let file = self.file(name, Operation::Open).await?;
         open_handle(&file, name, Operation::Open).await
     }
 
-    pub async fn create(&self, name: &str) -> Result<OpfsDisk, StoreError> {
+    async fn create(&self, name: &str) -> Result<OpfsDisk, StoreError> {
         let operation = Operation::Create;
         match self.file(name, operation).await {
             Err(StoreError::NotFound { .. }) => {}
@@ -149,7 +159,7 @@ impl OpfsCatalog {
         open_handle(&file.unchecked_into(), name, operation).await
     }
 
-    pub async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
+    async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let operation = Operation::Rename;
         let file = self.file(from, operation).await?;
         let renamed = patiently(|| file.rename(to)).await;
@@ -161,16 +171,10 @@ impl OpfsCatalog {
             })
     }
 
-    pub async fn remove(&self, name: &str) -> Result<(), StoreError> {
+    async fn remove(&self, name: &str) -> Result<(), StoreError> {
         let removed = patiently(|| Ok(self.directory.remove_entry(name))).await;
         let removed = removed.map(drop);
         removed.map_err(|error| refusal(&error, Operation::Remove, name, 0))
-    }
-
-    async fn file(&self, name: &str, operation: Operation) -> Result<FileHandle, StoreError> {
-        let file = JsFuture::from(self.directory.get_file_handle(name)).await;
-        let file = file.map_err(|error| refusal(&error, operation, name, 0))?;
-        Ok(file.unchecked_into())
     }
 }
 
@@ -254,23 +258,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.0.close();
     }
-}
-
-/// The suite that every backend passes, in a directory of its own that must be empty.
-pub async fn conform(directory: &OpfsCatalog) -> Result<(), Box<Failure>> {
-    let mut slots = Slots::default();
-    for (step, (action, _)) in STEPS.iter().enumerate() {
-        let found = match *action {
-            Action::Create { slot, name } => slots.fill(slot, directory.create(name).await),
-            Action::Open { slot, name } => slots.fill(slot, directory.open(name).await),
-            Action::Rename { from, to } => conformance::done(directory.rename(from, to).await),
-            Action::Remove { name } => conformance::done(directory.remove(name).await),
-            Action::List => conformance::files(directory.list().await),
-            Action::File { slot, call } => slots.call(slot, call),
-        };
-        conformance::check(step, found)?;
-    }
-    Ok(())
 }
 
 async fn open_handle(

@@ -37,7 +37,15 @@ const SHELLS: &[(&str, Shell)] = &[
     ("convert", Shell::Nowhere),
     ("prompt", Shell::Nowhere),
     ("runtime", Shell::Nowhere),
-    ("store", Shell::Only(&["src/opfs.rs", "src/indexeddb.rs"])),
+    (
+        "store",
+        Shell::Only(&[
+            "src/opfs.rs",
+            "src/indexeddb.rs",
+            "src/indexeddb/",
+            "src/later.rs",
+        ]),
+    ),
     ("p2p", Shell::Only(&["src/web.rs", "src/native.rs"])),
     (
         "worker",
