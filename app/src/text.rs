@@ -128,6 +128,9 @@ pub fn cannot_chat(ability: ChatAbility) -> Option<(&'static str, &'static str)>
 pub fn storage(kind: StorageKind) -> &'static str {
     match kind {
         StorageKind::Opfs => "Private file system of this browser: models stay on this device",
+        StorageKind::IndexedDb => {
+            "Database of this browser, which has no private file system: models stay on this device"
+        }
         StorageKind::Memory => {
             "Memory only: this window offers no storage, so models are gone when it closes"
         }

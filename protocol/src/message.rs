@@ -235,6 +235,8 @@ pub enum StorageKind {
     Opfs,
     /// Nothing stays after the page is closed.
     Memory,
+    /// A database of the browser, where there is no private file system: models stay.
+    IndexedDb,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -98,7 +98,8 @@ impl Worker {
             });
             owner::wait_to_own().await;
         }
-        let directory = Rc::new(Directory::open().await);
+        let forced = self.asked("storage");
+        let directory = Rc::new(Directory::open(forced.as_deref()).await);
         self.directory.replace(Some(directory));
         let browser = self.scope.navigator().user_agent().unwrap_or_default();
         let remembered = Rc::new(Remembered::open(browser).await);
@@ -114,10 +115,7 @@ impl Worker {
         let (Some(directory), Some(remembered)) = known else {
             return;
         };
-        let query = self.scope.location().search();
-        let forced = UrlSearchParams::new_with_str(&query)
-            .ok()
-            .and_then(|query| query.get("lane"));
+        let forced = self.asked("lane");
         let lost = self.lost_lanes.borrow().clone();
         let wish = Wish {
             forced: forced.as_deref(),
@@ -138,6 +136,12 @@ impl Worker {
             Err(LaneFailure { error, downgrades }) => Input::NotStarted { error, downgrades },
         };
         self.give(input);
+    }
+
+    /// What the worker's own address asks for.
+    fn asked(&self, name: &str) -> Option<String> {
+        let query = self.scope.location().search();
+        UrlSearchParams::new_with_str(&query).ok()?.get(name)
     }
 
     /// Lets the page stop the engine in the middle of a step, if its memory is shared. This is no
@@ -201,8 +205,13 @@ impl Worker {
             } => self.sources.name(source, &url, length),
             Output::NeedBytes { source, at, len } => {
                 let bytes = self.sources.read(&self.scope, source, at, len);
+                let directory = self.directory.borrow().clone();
                 self.later(async move {
-                    match bytes.await {
+                    let bytes = bytes.await;
+                    if let Some(directory) = directory {
+                        directory.room().await;
+                    }
+                    match bytes {
                         Ok(bytes) => Input::Bytes { source, at, bytes },
                         Err(fault) => Input::SourceFailed { source, at, fault },
                     }

@@ -1,7 +1,11 @@
-//! Storage in a browser: the origin's private file system, or memory where there is none.
+//! Storage in a browser: the origin's private file system, IndexedDB where there is none, and
+//! memory where there is neither.
 
+use format::PIECE_BYTES;
 use js_sys::Uint8Array;
 use protocol::StorageKind;
+use store::indexeddb::{IndexedDbCatalog, IndexedDbDisk};
+use store::later::LaterCatalog;
 use store::opfs::{OpfsCatalog, OpfsDisk, estimate};
 use store::{Catalog, Disk, Estimate, MemoryCatalog, MemoryDisk, StoreError, names};
 use web_sys::FileSystemReadWriteOptions;
@@ -12,58 +16,80 @@ use crate::session::{FileAnswer, FileOp};
 /// Names that the start tries the storage with; left behind, they count as strays.
 const TRIAL: [u64; 2] = [u64::MAX, u64::MAX - 1];
 /// What a file in memory is copied through.
-const COPY_BYTES: usize = 64 * 1024;
+const COPY_BYTES: u32 = 64 * 1024;
 
 pub enum Directory {
     Opfs(OpfsCatalog),
+    IndexedDb(IndexedDbCatalog),
     Memory(MemoryCatalog),
 }
 
 pub enum BrowserDisk {
     Opfs(OpfsDisk),
+    IndexedDb(IndexedDbDisk),
     Memory(MemoryDisk),
 }
 
 impl Directory {
-    /// The private file system if this browser has one and allows it, else memory.
+    /// The private file system if this browser has one and allows it, else IndexedDB, else memory;
+    /// `forced` names one of the latter two to begin with.
     ///
-    /// A file that another tab holds is no reason for memory: models would seem to be gone.
-    pub async fn open() -> Directory {
-        let opened = match OpfsCatalog::models().await {
-            Ok(directory) => try_out(&directory).await.map(|()| directory),
-            Err(error) => Err(error),
-        };
-        match opened {
-            Ok(directory) => Directory::Opfs(directory),
-            Err(_) => Directory::Memory(MemoryCatalog::default()),
+    /// A file that another tab holds is no reason for another tier: models would seem to be gone.
+    pub async fn open(forced: Option<&str>) -> Directory {
+        if forced.is_none()
+            && let Ok(directory) = OpfsCatalog::models().await
+            && try_out(&directory).await.is_ok()
+        {
+            return Directory::Opfs(directory);
         }
+        if forced != Some("memory")
+            && let Ok(directory) = IndexedDbCatalog::models().await
+        {
+            return Directory::IndexedDb(directory);
+        }
+        Directory::Memory(MemoryCatalog::default())
     }
 
     pub fn kind(&self) -> StorageKind {
         match self {
             Directory::Opfs(_) => StorageKind::Opfs,
+            Directory::IndexedDb(_) => StorageKind::IndexedDb,
             Directory::Memory(_) => StorageKind::Memory,
+        }
+    }
+
+    /// Returns when what is on its way to the storage has left room for more.
+    pub async fn room(&self) {
+        if let Directory::IndexedDb(directory) = self {
+            directory.room().await;
         }
     }
 
     pub async fn run(&self, op: FileOp) -> Result<FileAnswer<BrowserDisk>, StoreError> {
         match self {
-            Directory::Opfs(directory) => in_opfs(directory, op).await,
+            Directory::Opfs(directory) => later(directory, op, BrowserDisk::Opfs).await,
+            Directory::IndexedDb(directory) => later(directory, op, BrowserDisk::IndexedDb).await,
             Directory::Memory(directory) => in_memory(directory, op),
         }
     }
 }
 
-async fn in_opfs(
-    directory: &OpfsCatalog,
+async fn later<C: LaterCatalog>(
+    directory: &C,
     op: FileOp,
+    disk: impl FnOnce(C::Disk) -> BrowserDisk,
 ) -> Result<FileAnswer<BrowserDisk>, StoreError> {
-    let opened = |disk| FileAnswer::Opened(BrowserDisk::Opfs(disk));
     match op {
         FileOp::List => directory.list().await.map(FileAnswer::Listed),
         FileOp::Estimate => Ok(FileAnswer::Estimate(estimate().await)),
-        FileOp::Open(name) => directory.open(&name).await.map(opened),
-        FileOp::Create(name) => directory.create(&name).await.map(opened),
+        FileOp::Open(name) => {
+            let opened = directory.open(&name).await;
+            opened.map(|opened| FileAnswer::Opened(disk(opened)))
+        }
+        FileOp::Create(name) => {
+            let created = directory.create(&name).await;
+            created.map(|created| FileAnswer::Opened(disk(created)))
+        }
         FileOp::Rename { from, to } => {
             let renamed = directory.rename(&from, &to).await;
             renamed.map(|()| FileAnswer::Done)
@@ -98,47 +124,40 @@ async fn try_out(directory: &OpfsCatalog) -> Result<(), StoreError> {
     }
 }
 
+/// One call of whichever disk it is.
+macro_rules! either {
+    ($this:expr, $disk:ident => $call:expr) => {
+        match $this {
+            BrowserDisk::Opfs($disk) => $call,
+            BrowserDisk::IndexedDb($disk) => $call,
+            BrowserDisk::Memory($disk) => $call,
+        }
+    };
+}
+
 impl Disk for BrowserDisk {
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        match self {
-            BrowserDisk::Opfs(disk) => disk.read_at(at, into),
-            BrowserDisk::Memory(disk) => disk.read_at(at, into),
-        }
+        either!(self, disk => disk.read_at(at, into))
     }
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        match self {
-            BrowserDisk::Opfs(disk) => disk.write_at(at, bytes),
-            BrowserDisk::Memory(disk) => disk.write_at(at, bytes),
-        }
+        either!(self, disk => disk.write_at(at, bytes))
     }
 
     fn len(&self) -> Result<u64, StoreError> {
-        match self {
-            BrowserDisk::Opfs(disk) => disk.len(),
-            BrowserDisk::Memory(disk) => disk.len(),
-        }
+        either!(self, disk => disk.len())
     }
 
     fn set_len(&mut self, len: u64) -> Result<(), StoreError> {
-        match self {
-            BrowserDisk::Opfs(disk) => disk.set_len(len),
-            BrowserDisk::Memory(disk) => disk.set_len(len),
-        }
+        either!(self, disk => disk.set_len(len))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        match self {
-            BrowserDisk::Opfs(disk) => disk.flush(),
-            BrowserDisk::Memory(disk) => disk.flush(),
-        }
+        either!(self, disk => disk.flush())
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
-        match self {
-            BrowserDisk::Opfs(disk) => disk.close(),
-            BrowserDisk::Memory(disk) => disk.close(),
-        }
+        either!(self, disk => disk.close())
     }
 }
 
@@ -146,7 +165,8 @@ impl ReadIntoView for BrowserDisk {
     fn read_into_view(&self, at: u64, view: &Uint8Array) -> bool {
         match self {
             BrowserDisk::Opfs(disk) => opfs_into_view(disk, at, view),
-            BrowserDisk::Memory(disk) => memory_into_view(disk, at, view),
+            BrowserDisk::IndexedDb(disk) => copied_into_view(disk, PIECE_BYTES, at, view),
+            BrowserDisk::Memory(disk) => copied_into_view(disk, COPY_BYTES, at, view),
         }
     }
 }
@@ -170,11 +190,12 @@ fn opfs_into_view(disk: &OpfsDisk, at: u64, view: &Uint8Array) -> bool {
     true
 }
 
-fn memory_into_view(disk: &MemoryDisk, at: u64, view: &Uint8Array) -> bool {
-    let mut bytes = vec![0; COPY_BYTES.min(view.length() as usize)];
+/// Through `most` bytes of this module's memory at a time.
+fn copied_into_view<D: Disk>(disk: &D, most: u32, at: u64, view: &Uint8Array) -> bool {
+    let mut bytes = vec![0; most.min(view.length()) as usize];
     let mut got = 0;
     while got < view.length() {
-        let len = (view.length() - got).min(COPY_BYTES as u32);
+        let len = (view.length() - got).min(most);
         let bytes = &mut bytes[..len as usize];
         if disk.read_at(at + u64::from(got), bytes).is_err() {
             return false;

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 
 use format::Digest;
+use store::later::LaterCatalog;
 use store::opfs::{OpfsCatalog, OpfsDisk};
 use store::{Disk, StoreError};
 
