@@ -49,6 +49,13 @@ pub fn suite_lane(name: &str) -> Result<PathBuf> {
     )
 }
 
+/// Glue and module of the storage with its suite.
+pub fn store_suite() -> Result<[PathBuf; 2]> {
+    let folder = target()?.join("suite-lanes");
+    let file = |name: &str| existing(folder.join(name), "");
+    Ok([file("store_suite.js")?, file("store_suite_bg.wasm")?])
+}
+
 /// The default model as its makers publish it.
 pub fn model_gguf() -> Result<PathBuf> {
     existing(models()?.join("SmolLM2-135M-Instruct.Q4_1.gguf"), "")

@@ -68,13 +68,6 @@ impl IndexedDbCatalog {
     pub fn stores_blobs(&self) -> bool {
         self.shared.tables.stores_blobs()
     }
-
-    /// Returns when there is room for more to be written.
-    pub async fn room(&self) {
-        while self.shared.files.behind() > BEHIND_BYTES_MAX {
-            self.shared.transaction_end().await;
-        }
-    }
 }
 
 impl LaterCatalog for IndexedDbCatalog {
@@ -178,6 +171,12 @@ impl LaterCatalog for IndexedDbCatalog {
             Ok(true) => Ok(()),
             Ok(false) => Err(StoreError::NotFound { name: name.into() }),
             Err(error) => Err(error.told(Operation::Remove)),
+        }
+    }
+
+    async fn room(&self) {
+        while self.shared.files.behind() > BEHIND_BYTES_MAX {
+            self.shared.transaction_end().await;
         }
     }
 }

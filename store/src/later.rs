@@ -17,6 +17,9 @@ pub trait LaterCatalog {
     async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError>;
 
     async fn remove(&self, name: &str) -> Result<(), StoreError>;
+
+    /// Returns when what is on its way to the medium has left room for more.
+    async fn room(&self) {}
 }
 
 /// The suite that every backend passes, in a directory of its own that must be empty.

@@ -36,6 +36,8 @@ mod quota;
 mod range;
 mod read;
 mod sequential;
+#[cfg(all(target_arch = "wasm32", feature = "suite"))]
+mod suite;
 
 pub use bitfield::Bitfield;
 pub use chunked::{Batch, CHUNK_BYTES, Chunk, ChunkKey, ChunkedDisk, ChunkedFiles, FileId};

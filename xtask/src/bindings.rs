@@ -17,16 +17,26 @@ pub struct Module {
     pub package: &'static str,
     /// `NAME.js` and `NAME_bg.wasm`.
     pub out_name: &'static str,
+    pub features: &'static [&'static str],
 }
+
+/// The storage with its suite, for the browser tests.
+pub const STORE_SUITE: Module = Module {
+    package: "store",
+    out_name: "store_suite",
+    features: &["suite"],
+};
 
 pub const MODULES: &[Module] = &[
     Module {
         package: "app",
         out_name: "app",
+        features: &[],
     },
     Module {
         package: "worker",
         out_name: "worker_glue",
+        features: &[],
     },
 ];
 
@@ -52,6 +62,9 @@ pub fn build(
     ]);
     command.args(["--package", module.package, "--crate-type", "cdylib"]);
     command.args(["--target", TARGET]);
+    for feature in module.features {
+        command.args(["--features", feature]);
+    }
     // The linker's strip would drop the list of features, from which the glue is chosen.
     command.env("CARGO_PROFILE_WEB_STRIP", "none");
     command.env(keys::PUBLIC_VARIABLE, key.public_hex());

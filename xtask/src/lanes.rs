@@ -12,6 +12,7 @@ use protocol::{
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use crate::bindings;
 use crate::error::{LaneFault, Result, XtaskError};
 use crate::exact;
 use crate::inventory::{self, Inventory, Sections};
@@ -94,12 +95,13 @@ fn signed(
     serde_json::to_string_pretty(&file)
 }
 
-/// The same lanes with the kernel suite inside, as `NAME.wasm` in `out`.
+/// The same lanes with the kernel suite inside, as `NAME.wasm` in `out`, and the storage with its
+/// suite.
 pub fn build_suite(places: &Places, out: &Path) -> Result<()> {
     let toolchain = WasmToolchain::find()?;
     let mut inputs = Fingerprint::default();
     inputs.add_text(&toolchain.version);
-    for source in SOURCES {
+    for source in SOURCES.iter().chain(&["store/src", "store/Cargo.toml"]) {
         inputs.add_path(&places.root, source)?;
     }
     let inputs = inputs.finish();
@@ -113,6 +115,8 @@ pub fn build_suite(places: &Places, out: &Path) -> Result<()> {
         let path = out.join(format!("{}.wasm", lane.name));
         fs::write(&path, module).map_err(XtaskError::io(&path))?;
     }
+    let key = Key::find(places)?;
+    bindings::build(places, &toolchain, &key, &bindings::STORE_SUITE, out)?;
     stamp::write(out, inputs)
 }
 

@@ -44,6 +44,7 @@ const SHELLS: &[(&str, Shell)] = &[
             "src/indexeddb.rs",
             "src/indexeddb/",
             "src/later.rs",
+            "src/suite.rs",
         ]),
     ),
     ("p2p", Shell::Only(&["src/web.rs", "src/native.rs"])),
