@@ -24,6 +24,8 @@ pub enum AppError {
     RecordDamaged,
     /// A kept record was written by a newer build.
     RecordNewer { found: u32, known: u32 },
+    /// A model could not be saved as a file.
+    ExportFailed,
     /// The browser did not let the page write to the clipboard.
     ClipboardRefused,
 }

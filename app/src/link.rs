@@ -6,7 +6,7 @@ use std::rc::Rc;
 use js_sys::{Array, Int32Array, SharedArrayBuffer};
 use protocol::{Command, Event, RequestId, decode, encode};
 use wasm_bindgen::prelude::*;
-use web_sys::{File, MessageEvent, Worker, WorkerOptions, WorkerType};
+use web_sys::{Blob, File, MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::error::AppError;
 
@@ -25,6 +25,8 @@ type StopWord = Rc<RefCell<Option<(Int32Array, u32)>>>;
 /// What comes through the port.
 pub enum Word {
     Event(Box<Event>),
+    /// An event and the file that it is about.
+    File(Box<Event>, Blob),
     Unreadable,
     /// The worker's script failed; nothing more will come.
     Broken,
@@ -45,7 +47,10 @@ impl Link {
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
             let data = message.data();
             match data.dyn_ref::<Array>() {
-                Some(pair) => *handed_over.borrow_mut() = word_in(pair),
+                Some(pair) => match pair.get(1).dyn_into::<Blob>() {
+                    Ok(file) => tell(with_file(&pair.get(0), file)),
+                    Err(_) => *handed_over.borrow_mut() = word_in(pair),
+                },
                 None => tell(read(&data)),
             }
         });
@@ -105,6 +110,13 @@ impl Drop for Link {
         self.worker.set_onmessageerror(None);
         self.worker.set_onerror(None);
         self.worker.terminate();
+    }
+}
+
+fn with_file(data: &JsValue, file: Blob) -> Word {
+    match read(data) {
+        Word::Event(event) => Word::File(event, file),
+        other => other,
     }
 }
 

@@ -1,9 +1,10 @@
 //! The page itself: the state in a signal, and the hands that carry out its effects.
 
+use format::ModelId;
 use leptos::mount::mount_to;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use protocol::{Command, ImportSource};
+use protocol::{Command, Event, ImportSource};
 use wasm_bindgen::prelude::*;
 use web_sys::File;
 
@@ -11,7 +12,8 @@ use crate::error::AppError;
 use crate::link::{Link, Word};
 use crate::saved::{self, Saved};
 use crate::state::{Action, App, Effect, Millis};
-use crate::{intake, record, views};
+use crate::text;
+use crate::{export, intake, record, views};
 
 /// Where a person is. The address after `#` says it, so Back works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,8 @@ impl Page {
         std::mem::forget(window_event_listener_untyped("pagehide", |_| {
             saved::mark_load(None)
         }));
+        self.app
+            .update_untracked(|app| app.notes.refresh(saved::noted()));
         intake::listen(self);
         self.start_worker();
         spawn_local(self.restore());
@@ -175,6 +179,15 @@ impl Page {
         });
     }
 
+    /// What an exported model is called outside.
+    fn file_name(self, model: ModelId) -> String {
+        let name = self.app.with_untracked(|app| {
+            let known = app.library.find(model);
+            known.map(|model| model.name.clone()).unwrap_or_default()
+        });
+        text::file_name(&name, model.root)
+    }
+
     fn start_worker(self) {
         let query = window().location().search().unwrap_or_default();
         self.hands.update_value(|hands| hands.link = None);
@@ -188,9 +201,20 @@ impl Page {
         let ready = self.app.with_untracked(|app| app.start.ready());
         let lost = match word {
             Word::Event(event) => {
+                if matches!(*event, Event::Models(_)) {
+                    // Another tab may have deleted or added something since.
+                    let noted = saved::noted();
+                    self.app.update_untracked(|app| app.notes.refresh(noted));
+                }
                 let apply = |app: &mut App| app.apply(now(), *event);
                 let effects = self.app.try_update(apply).unwrap_or_default();
                 return self.carry_out(effects);
+            }
+            Word::File(event, file) => {
+                if let Event::Exported { model } = *event {
+                    export::hand_over(self, self.file_name(model), file);
+                }
+                return;
             }
             Word::Unreadable => AppError::MessageUnreadable,
             Word::Broken if ready => AppError::WorkerDied,
@@ -231,6 +255,12 @@ impl Page {
                     self.keep(move |saved| async move { saved.put_settings(&json?).await });
                 }
                 Effect::MarkLoad(model) => saved::mark_load(model),
+                Effect::SaveNotes => {
+                    let notes = self
+                        .app
+                        .with_untracked(|app| record::notes_to_json(&app.notes));
+                    saved::note(notes.ok());
+                }
                 Effect::AskToPersist => spawn_local(async move {
                     self.act(Action::Durable(saved::ask_to_persist().await));
                 }),

@@ -1,10 +1,14 @@
 //! What is kept between visits, as JSON. Plain text on purpose: a person can read and carry it.
 
+mod notes;
+
 use format::{Digest, ModelId, Root};
 use protocol::{Figures, Finish, Role, TrResult};
 use serde::{Deserialize, Serialize};
 
 use crate::error::AppError;
+pub use notes::{notes_from_json, notes_to_json};
+
 use crate::state::{Conversation, ConversationId, End, Settings, Turn, TurnEnd};
 
 /// Raised when an older build could no longer read what this one writes.

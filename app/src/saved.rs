@@ -13,7 +13,7 @@ use web_sys::StorageManager;
 
 use crate::error::AppError;
 use crate::record;
-use crate::state::{Conversation, ConversationId, Durability, Settings};
+use crate::state::{Conversation, ConversationId, Durability, Notes, Settings};
 
 const DATABASE: &str = "tinyrustlm";
 const CONVERSATIONS: &str = "conversations";
@@ -21,6 +21,9 @@ const SETTINGS: &str = "settings";
 const SETTINGS_KEY: &str = "settings";
 /// In the tab's own storage: it outlives a crash of the tab and is not seen by other tabs.
 const LOADING_KEY: &str = "tinyrustlm.loading";
+
+/// In the site's small storage, which other tabs share.
+const NOTES_KEY: &str = "tinyrustlm.models";
 
 #[derive(Clone)]
 pub struct Saved(Rc<Rexie>);
@@ -137,6 +140,23 @@ pub fn mark_load(model: Option<ModelId>) {
         None => storage.remove_item(LOADING_KEY),
     };
     marked.unwrap_or_default();
+}
+
+/// What is noted of models; it lies apart from them and outlives their eviction in some browsers.
+pub fn noted() -> Option<Notes> {
+    let json = site_storage()?.get_item(NOTES_KEY).ok().flatten()?;
+    record::notes_from_json(&json).ok()
+}
+
+/// Best effort: without notes nothing is missed.
+pub fn note(json: Option<String>) {
+    if let (Some(storage), Some(json)) = (site_storage(), json) {
+        storage.set_item(NOTES_KEY, &json).unwrap_or_default();
+    }
+}
+
+fn site_storage() -> Option<web_sys::Storage> {
+    web_sys::window()?.local_storage().ok().flatten()
 }
 
 fn tab_storage() -> Option<web_sys::Storage> {

@@ -2,7 +2,7 @@
 //!
 //! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
 //! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
-//! `imports` (with `pace`), `engine`, `chat`, `settings`, `measures`, `bench`, `notices`, then the
+//! `imports` (with `pace`), `engine`, `chat`, `settings`, `measures`, `bench`, `notes`, `notices`, then the
 //! two entrances, `action` and `event`.
 
 mod action;
@@ -13,6 +13,7 @@ mod event;
 mod imports;
 mod library;
 mod measures;
+mod notes;
 mod notices;
 mod pace;
 mod settings;
@@ -27,6 +28,7 @@ pub use engine::Engine;
 pub use imports::{Import, ImportState, Imports, Origin};
 pub use library::{Library, Offers, entry_id};
 pub use measures::{BITS, MEASURE_PROMPT, Measures, Outcome, Probe, SPEED};
+pub use notes::{Note, Notes, eviction};
 pub use notices::{Notice, NoticeId, Notices};
 pub use pace::Pace;
 pub use settings::{FieldError, MAX_NEW_MAX, Settings};
@@ -45,6 +47,8 @@ pub enum Effect {
     SaveConversation(ConversationId),
     RemoveConversation(ConversationId),
     SaveSettings,
+    /// Keep what is noted of models, outside the storage that holds them.
+    SaveNotes,
     /// Keep a mark, safe against a crash of the page, that this model is being loaded.
     MarkLoad(Option<ModelId>),
     AskToPersist,
@@ -83,9 +87,12 @@ pub struct App {
     pub settings: Settings,
     pub measures: Measures,
     pub bench: Bench,
+    pub notes: Notes,
     pub notices: Notices,
     pub diagnostics: Option<Diagnostics>,
     pub durability: Durability,
+    /// An import did not fit: what could be deleted is shown.
+    pub short_of_room: bool,
     /// What was kept from earlier visits has been read.
     restored: bool,
     /// The choice of a model at the start has been made, once.

@@ -3,10 +3,12 @@
 //! Sizes are decimal (1 MB is 1,000,000 bytes), as disks and downloads are sold.
 
 mod reports;
+mod storage;
 
 pub use reports::{code, diagnostics, receipt, report};
+pub use storage::{condition, damage, file_name, kept, space, storage, used};
 
-use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId, StorageKind};
+use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId};
 
 /// `98362432` is "98.4 MB".
 pub fn bytes(count: u64) -> String {
@@ -122,30 +124,6 @@ pub fn cannot_chat(ability: ChatAbility) -> Option<(&'static str, &'static str)>
             "You can still measure it under About. To chat, choose an instruction-tuned file; \
              such names often end in “Instruct” or “chat”.",
         )),
-    }
-}
-
-pub fn storage(kind: StorageKind) -> &'static str {
-    match kind {
-        StorageKind::Opfs => "Private file system of this browser: models stay on this device",
-        StorageKind::IndexedDb => {
-            "Database of this browser, which has no private file system: models stay on this device"
-        }
-        StorageKind::Memory => {
-            "Memory only: this window offers no storage, so models are gone when it closes"
-        }
-    }
-}
-
-/// What the browser answered when it was asked not to evict. Memory is not evicted.
-pub fn kept(kind: Option<StorageKind>, persisted: Option<bool>) -> &'static str {
-    match (kind, persisted) {
-        (None | Some(StorageKind::Memory), _) => "",
-        (_, Some(true)) => "The browser has promised to keep them.",
-        (_, Some(false)) => {
-            "The browser may remove them when space runs out, or after days without a visit."
-        }
-        (_, None) => "The browser does not say whether it will keep them.",
     }
 }
 

@@ -9,6 +9,7 @@ mod composer;
 mod conversations;
 mod fit;
 mod import;
+mod keeping;
 mod markdown;
 mod measures;
 mod message;

@@ -133,6 +133,29 @@ impl Browser {
         }
     }
 
+    /// One call of Chromium's own protocol, for what WebDriver cannot ask.
+    pub fn chromium(&self, command: &str, parameters: &Value) -> Result<()> {
+        let host = format!("127.0.0.1:{}", self.port);
+        let asked = || -> std::io::Result<String> {
+            let body = json!({ "cmd": command, "params": parameters }).to_string();
+            let mut stream = TcpStream::connect(&host)?;
+            write!(
+                stream,
+                "POST /session/{}/goog/cdp/execute HTTP/1.1\r\nHost: {host}\r\n\
+                 Content-Type: application/json\r\nConnection: close\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                self.session,
+                body.len()
+            )?;
+            std::io::read_to_string(stream)
+        };
+        let answer = asked().map_err(E2eError::net(&host))?;
+        match answer.starts_with("HTTP/1.1 200") {
+            true => Ok(()),
+            false => Err(E2eError::Script { words: answer }),
+        }
+    }
+
     /// What a person would see now, for a failing test's message.
     async fn seen(&self) -> String {
         let script = "return `${location} [${document.documentElement.dataset.state}] ` +

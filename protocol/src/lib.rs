@@ -24,7 +24,10 @@ pub use bench::{
     BENCH_SCHEMA, BENCH_SHORT, BenchBundle, BenchEngine, BenchFigures, BenchFirstToken, BenchModel,
     BenchOutcome, BenchPart, BenchReason, BenchRun, bench_prompt,
 };
-pub use catalogue::{CATALOGUE_SCHEMA, Catalogue, CatalogueEntry};
+pub use catalogue::{
+    CATALOGUE_SCHEMA, Catalogue, CatalogueEntry, PUBLISHED_SCHEMA, Published, PublishedModel,
+    PublishedSource, catalogue_message,
+};
 pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
     SHARED_PAGES_MAX,

@@ -28,8 +28,11 @@ impl RequestId {
 /// Page to worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
-    /// Ask what this server offers; answered by [`Event::Catalogue`].
-    Catalogue,
+    /// Ask what is offered; answered by [`Event::Catalogue`]. `newest` is the greatest number that
+    /// this browser has seen in a published catalogue.
+    Catalogue {
+        newest: u64,
+    },
     /// Answered by [`Event::Models`].
     ListModels,
     Import {
@@ -73,6 +76,10 @@ pub enum Command {
     /// Forgets which builds of the engine failed in this browser, so that the next start tries
     /// them again; answered by [`Event::FailuresForgotten`].
     ForgetFailures,
+    /// Hands a stored model out as a file; answered by [`Event::Exported`].
+    Export {
+        model: ModelId,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +168,7 @@ pub enum Event {
         downgrades: Vec<ErrorReport>,
         storage: StorageKind,
     },
-    Catalogue(Vec<CatalogueEntry>),
+    Catalogue(Offered),
     Models(Vec<ModelSummary>),
     Import(ImportProgress),
     Imported {
@@ -209,6 +216,20 @@ pub enum Event {
         error: ErrorReport,
     },
     FailuresForgotten,
+    /// The file itself travels beside the message.
+    Exported {
+        model: ModelId,
+    },
+}
+
+/// What the server and the publisher offer together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offered {
+    pub models: Vec<CatalogueEntry>,
+    /// Number of the published catalogue that was believed.
+    pub number: Option<u64>,
+    /// Why the published catalogue was not believed.
+    pub refused: Option<ErrorReport>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,6 +271,8 @@ pub struct ModelSummary {
     pub chat: ChatAbility,
     /// How far an unfinished import got, in verified bytes; `None` when complete.
     pub partial: Option<u64>,
+    /// Stored bytes are not those that were verified when they arrived.
+    pub damaged: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -66,7 +66,7 @@ const FIGURES: Figures = Figures {
 
 #[test]
 fn commands_without_fields() {
-    check(Command::Catalogue, "00");
+    check(Command::Catalogue { newest: 7 }, "0007");
     check(Command::ListModels, "01");
     check(Command::Unload, "06");
     check(
@@ -195,11 +195,12 @@ fn events_about_models() {
         context: 2048,
         chat: ChatAbility::NoTemplate,
         partial: Some(1 << 20),
+        damaged: false,
     };
     check(
         Event::Models(vec![summary]),
         "0201000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fc0c8f32e0454696e7900\
-         0974696e792e6767756680100201808040",
+         0974696e792e676775668010020180804000",
     );
     let progress = ImportProgress {
         import: ImportId(1),

@@ -13,10 +13,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use js_sys::{Function, Promise};
+use js_sys::{Array, Function, Promise};
 use rexie::TransactionMode;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::Blob;
 
 use crate::chunked::{ChunkedDisk, ChunkedFiles, FileId};
 use crate::later::LaterCatalog;
@@ -62,6 +63,18 @@ impl IndexedDbCatalog {
         };
         let shared = Rc::new(shared);
         Ok(IndexedDbCatalog { shared })
+    }
+
+    /// The file as it is stored now, to be read elsewhere. Of a model no chunk is missing.
+    pub async fn snapshot(&self, name: &str) -> Result<Blob, StoreError> {
+        self.shared.settle().await?;
+        let operation = Operation::Open;
+        let found = self.shared.tables.find(name).await;
+        let found = found.map_err(|error| refusal(&error, operation))?;
+        let (_, _, chunks) = found.ok_or_else(|| StoreError::NotFound { name: name.into() })?;
+        let parts: Array = chunks.values().map(BlobChunk::blob).collect();
+        let unsupported = |_| StoreError::Unsupported { operation };
+        Blob::new_with_blob_sequence(&parts).map_err(unsupported)
     }
 
     /// Whether chunks are stored as blobs, which is the better form.

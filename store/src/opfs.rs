@@ -13,7 +13,7 @@ use js_sys::{Function, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    DomException, File, FileSystemDirectoryHandle, FileSystemFileHandle,
+    Blob, DomException, File, FileSystemDirectoryHandle, FileSystemFileHandle,
     FileSystemGetDirectoryOptions, FileSystemGetFileOptions, FileSystemHandle,
     FileSystemHandleKind, FileSystemReadWriteOptions, FileSystemSyncAccessHandle, StorageEstimate,
 };
@@ -102,6 +102,15 @@ impl OpfsCatalog {
         Ok(OpfsCatalog {
             directory: directory.unchecked_into(),
         })
+    }
+
+    /// The file as it is now, open or not, to be read elsewhere.
+    pub async fn snapshot(&self, name: &str) -> Result<Blob, StoreError> {
+        let operation = Operation::Open;
+        let file = self.file(name, operation).await?;
+        let file = JsFuture::from(file.get_file()).await;
+        let file = file.map_err(|error| refusal(&error, operation, name, 0))?;
+        Ok(file.unchecked_into::<File>().unchecked_into())
     }
 
     async fn file(&self, name: &str, operation: Operation) -> Result<FileHandle, StoreError> {

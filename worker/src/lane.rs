@@ -13,7 +13,7 @@ use protocol::{LANES, Lane, LaneArtifact};
 
 pub use browser::browser_name;
 pub use failures::{FAILURES_BYTES_MAX, FAILURES_MAX, Failures};
-pub use manifest::{MANIFEST_BYTES_MAX, Manifest, PublicKey};
+pub use manifest::{MANIFEST_BYTES_MAX, Manifest};
 pub use refusal::{LaneRefusal, ThreadFault};
 
 /// A lane larger than this is refused before it is fetched.

@@ -1,7 +1,7 @@
 //! The dedicated inference worker: everything between the page's messages and the engine.
 //!
 //! Reading order: `engine` (the engine as a trait, and its two implementors), `lane` (which build
-//! of it a browser gets), `source` (where imported bytes come from), `session` (the conversation
+//! of it a browser gets), `publisher` (whose signature counts), `source` (where imported bytes come from), `session` (the conversation
 //! itself, without input or output), `words` (failures as sentences). In a browser `shell` connects
 //! it: messages and wakes, `owner` (one worker an origin), `files` (storage), `sources` (files and
 //! addresses), `lanes` (compiled engines).
@@ -10,6 +10,7 @@
 
 pub mod engine;
 pub mod lane;
+mod publisher;
 pub mod session;
 pub mod source;
 pub mod threads;
@@ -21,5 +22,6 @@ mod shell;
 #[cfg(not(target_arch = "wasm32"))]
 pub use engine::native::NativeEngine;
 pub use engine::{Engine, EngineError, Request};
+pub use publisher::PublicKey;
 pub use session::{FileAnswer, FileOp, Input, Output, Session, Start, Ticket};
 pub use source::{Source, SourceFault};

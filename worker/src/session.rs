@@ -5,7 +5,7 @@
 //! pieces: after each the session asks to be woken, so that a command is seen in between.
 //!
 //! Reading order: `desk` (what all parts share), `shelf` and `scanning` (what is stored),
-//! `imports` (how models arrive), `lifecycle` and `loading` (the one model in the engine),
+//! `imports` (how models arrive), `offers` (which models there are to be had), `lifecycle` and `loading` (the one model in the engine),
 //! `requests` (what is asked of it).
 
 mod commands;
@@ -14,6 +14,7 @@ mod imports;
 mod lifecycle;
 mod loading;
 mod meter;
+mod offers;
 mod records;
 mod requests;
 mod scanning;
@@ -21,14 +22,17 @@ mod shelf;
 
 use std::collections::VecDeque;
 
+use format::ModelId;
 use protocol::{CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
 use store::{Disk, Entry, Estimate, StoreError};
 
+use crate::PublicKey;
 use crate::engine::Engine;
 use crate::source::{Source, SourceFault};
 use desk::{Desk, Owner};
 use imports::Imports;
 use loading::Seat;
+use offers::Offers;
 use requests::Requests;
 use scanning::Scan;
 use shelf::Shelf;
@@ -76,6 +80,8 @@ pub struct Start<E> {
     /// Every faster lane that was refused.
     pub downgrades: Vec<ErrorReport>,
     pub storage: StorageKind,
+    /// Whose catalogue is believed; without one, nobody's.
+    pub publisher: Option<PublicKey>,
     /// What was observed and chosen; what ran is added when it is asked for.
     pub receipt: Box<CapabilityReceipt>,
 }
@@ -139,6 +145,8 @@ pub enum Output {
     },
     /// Give [`Input::Wake`] soon, after whatever else is waiting.
     Wake,
+    /// Give the page this model's file, with [`Event::Exported`].
+    HandOut(ModelId),
     /// The engine trapped: make another one.
     EngineLost,
     /// The next start tries every lane again.
@@ -155,8 +163,7 @@ pub struct Session<D: Disk, E: Engine<File = D>> {
     imports: Imports<D>,
     seat: Seat<D>,
     requests: Requests,
-    /// Where the catalogue is being fetched from.
-    catalogue: Option<Source>,
+    offers: Offers,
     /// Files to be removed, one after another.
     removals: scanning::Removals,
 }
@@ -189,7 +196,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             imports: Imports::default(),
             seat: Seat::default(),
             requests: Requests::default(),
-            catalogue: None,
+            offers: Offers::default(),
             removals: scanning::Removals::default(),
         }
     }
@@ -244,8 +251,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     }
 
     fn on_bytes(&mut self, source: Source, at: u64, bytes: Result<Vec<u8>, SourceFault>) {
-        if self.catalogue == Some(source) {
-            self.on_catalogue(bytes);
+        if self.offers.concern(source) {
+            self.on_offers(source, bytes);
         } else {
             self.on_import_bytes(source, at, bytes);
         }

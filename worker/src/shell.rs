@@ -13,6 +13,7 @@ mod sources;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use format::ModelId;
 use js_sys::{Array, ArrayBuffer, Reflect, Uint8Array};
 use protocol::{Command, ErrorReport, Event, Stage, Subject, TrResult, decode, encode};
 use wasm_bindgen::prelude::*;
@@ -130,6 +131,7 @@ impl Worker {
                     lane: loaded.report,
                     downgrades: loaded.downgrades,
                     storage: directory.kind(),
+                    publisher: Some(lanes::PUBLISHER),
                     receipt: Box::new(loaded.receipt),
                 })
             }
@@ -243,6 +245,7 @@ impl Worker {
                     // The channel is this worker's own, and null can always be sent.
                 }
             }
+            Output::HandOut(model) => self.hand_out(model),
             Output::EngineLost => self.replace_engine(),
             Output::ForgetFailures => {
                 if let Some(remembered) = self.remembered.borrow().as_ref() {
@@ -271,6 +274,29 @@ impl Worker {
         }
         let worker = Rc::clone(self);
         spawn_local(async move { worker.load_engine().await });
+    }
+
+    /// A stored model as a file, beside its event: no byte of it is read here.
+    fn hand_out(self: &Rc<Self>, model: ModelId) {
+        let directory = self.directory.borrow().clone();
+        let worker = Rc::clone(self);
+        spawn_local(async move {
+            let name = store::names::done(model.root);
+            let file = match directory {
+                Some(directory) => directory.file(&name).await,
+                None => Err(store::StoreError::Closed),
+            };
+            let told = file.map(|file| {
+                let event = encode(&Event::Exported { model }).unwrap_or_default();
+                let buffer = Uint8Array::from(event.as_slice()).buffer();
+                worker.scope.post_message(&Array::of2(&buffer, &file))
+            });
+            if let Err(error) = told {
+                let error = words::store_error(&error, Stage::Store);
+                let subject = Subject::Store;
+                worker.tell(&Event::Failed { subject, error });
+            }
+        });
     }
 
     fn tell(&self, event: &Event) {

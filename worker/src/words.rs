@@ -133,7 +133,19 @@ pub fn store_error(error: &StoreError, stage: Stage) -> ErrorReport {
         ),
         _ => (TrResult::InternalInvariant, FAULT),
     };
-    report(code, stage, &error.to_string(), remedy)
+    let what = match error {
+        StoreError::Quota { needed } => {
+            format!("there is no room left for {}", megabytes(*needed))
+        }
+        StoreError::NoRoom { needed, free, used } => format!(
+            "{} are needed, {} are free, and this site uses {}",
+            megabytes(*needed),
+            megabytes(*free),
+            megabytes(*used)
+        ),
+        error => error.to_string(),
+    };
+    report(code, stage, &what, remedy)
 }
 
 /// `header` turns the number of a tensor into its name.

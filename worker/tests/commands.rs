@@ -204,7 +204,7 @@ fn without_an_engine_everything_is_refused_with_the_reason() {
         error: error.clone(),
         downgrades: vec![],
     });
-    world.command(Command::Catalogue);
+    world.command(Command::Catalogue { newest: 0 });
     world.run();
     for subject in [Subject::Start, Subject::Store, Subject::Catalogue] {
         assert_eq!(world.failure(subject), &error);

@@ -244,26 +244,3 @@ fn imports_wait_for_each_other() {
     }
     assert_eq!(world.names().len(), 2);
 }
-
-#[test]
-fn the_catalogue_is_read_and_checked() {
-    let model = small();
-    let catalogue = protocol::Catalogue {
-        schema: protocol::CATALOGUE_SCHEMA.into(),
-        models: vec![model.entry()],
-    };
-    let text = serde_json::to_vec(&catalogue).expect("a catalogue is JSON");
-    let mut world = World::new();
-    world.server.insert("catalogue.json".into(), text);
-    world.command(Command::Catalogue);
-    world.run();
-    let entries = vec![model.entry()];
-    assert_eq!(world.events.last(), Some(&Event::Catalogue(entries)));
-    for (body, words) in [("<html>", "web page"), ("{}", "catalogue")] {
-        world.server.insert("catalogue.json".into(), body.into());
-        world.command(Command::Catalogue);
-        world.run();
-        let error = world.failure(Subject::Catalogue);
-        assert!(error.what.contains(words), "{error:?}");
-    }
-}

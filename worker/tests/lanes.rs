@@ -8,7 +8,8 @@ use protocol::{
     Signature, Signed, abi, artifact_message, head_message,
 };
 use serde_json::value::RawValue;
-use worker::lane::{LaneRefusal, Manifest, PublicKey, candidate, order, verify};
+use worker::PublicKey;
+use worker::lane::{LaneRefusal, Manifest, candidate, order, verify};
 
 const MODULE: &[u8] = b"a module";
 

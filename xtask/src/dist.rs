@@ -8,7 +8,7 @@ use crate::keys::Key;
 use crate::places::Places;
 use crate::stamp::{self, Fingerprint};
 use crate::toolchain::WasmToolchain;
-use crate::{bindings, lanes, precache, sizes};
+use crate::{bindings, lanes, precache, published, sizes};
 
 /// What goes into the app besides [`lanes::SOURCES`].
 const SOURCES: &[&str] = &["convert", "prompt", "store", "p2p", "worker", "app"];
@@ -36,6 +36,7 @@ pub fn build(places: &Places, out: &Path) -> Result<()> {
     for folder in STATIC_FOLDERS {
         copy(&places.root.join(folder), &new)?;
     }
+    published::sign(places, &key, &new)?;
     precache::inject(&new)?;
     stamp::write(&new, inputs)?;
     remove(out)?;
@@ -50,6 +51,7 @@ fn inputs(places: &Places, toolchain: &WasmToolchain, key: &Key) -> Result<forma
     for source in lanes::SOURCES.iter().chain(STATIC_FOLDERS) {
         inputs.add_path(&places.root, source)?;
     }
+    inputs.add_path(&places.root, published::FILE)?;
     for room in SOURCES {
         inputs.add_path(&places.root, &format!("{room}/src"))?;
         inputs.add_path(&places.root, &format!("{room}/Cargo.toml"))?;

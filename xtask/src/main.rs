@@ -14,6 +14,7 @@ mod lanes;
 mod lint;
 mod places;
 mod precache;
+mod published;
 mod sizes;
 mod source;
 mod stamp;

@@ -34,6 +34,10 @@ pub enum Action {
     Load(ModelId),
     Unload,
     Delete(ModelId),
+    /// Saves a model as a file.
+    Export(ModelId),
+    /// Asks the browser not to evict what is stored.
+    AskToPersist,
 
     /// `seed` is used when the settings fix none.
     Send {
@@ -207,6 +211,11 @@ impl App {
             Action::Load(model) if self.library.complete(model) => self.load(model, true),
             Action::Unload => self.send(Command::Unload).into_iter().collect(),
             Action::Delete(model) => self.delete(model),
+            Action::Export(model) => {
+                let export = Command::Export { model };
+                self.send(export).into_iter().collect()
+            }
+            Action::AskToPersist => vec![Effect::AskToPersist],
             _ => Vec::new(),
         }
     }
@@ -230,12 +239,16 @@ impl App {
     fn delete(&mut self, model: ModelId) -> Vec<Effect> {
         let in_use = self.engine.model() == Some(model);
         self.library.remove(model);
+        let was_noted = self.notes.forget(model);
         let unload = in_use.then_some(Command::Unload);
         if in_use {
             self.engine = Engine::Empty;
         }
         let commands = unload.into_iter().chain([Command::DeleteModel { model }]);
-        commands.filter_map(|command| self.send(command)).collect()
+        let commands = commands.filter_map(|command| self.send(command));
+        commands
+            .chain(was_noted.then_some(Effect::SaveNotes))
+            .collect()
     }
 
     fn measure(&mut self, probe: Probe) -> Vec<Effect> {

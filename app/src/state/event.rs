@@ -1,8 +1,10 @@
 //! What the worker reports, and what follows from it.
 
-use protocol::{Command, ErrorReport, Event, FitReport, ModelSummary, Subject, TrResult};
+use protocol::{
+    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TrResult,
+};
 
-use super::{Action, App, Effect, End, Engine, Millis, Start};
+use super::{Action, App, Effect, End, Engine, Millis, Start, eviction};
 
 impl App {
     pub fn apply(&mut self, now: Millis, event: Event) -> Vec<Effect> {
@@ -35,14 +37,17 @@ impl App {
                     downgrades,
                     storage,
                 };
-                let first = [Command::ListModels, Command::Catalogue];
+                let newest = self.notes.catalogue;
+                let first = [Command::ListModels, Command::Catalogue { newest }];
                 let waiting = std::mem::take(&mut self.waiting);
                 return first.into_iter().chain(waiting).map(Effect::Send).collect();
             }
-            Event::Catalogue(entries) => self.library.offer(entries),
+            Event::Catalogue(offered) => return self.offered(offered),
             Event::Models(models) => {
+                let mut effects = self.compare(&models);
                 self.library.list(models);
-                return self.choose();
+                effects.extend(self.choose());
+                return effects;
             }
             Event::Import(progress) => self.imports.progress(now, progress),
             Event::Imported { import, model, .. } => {
@@ -58,7 +63,7 @@ impl App {
                 return self.send(Command::ListModels).into_iter().collect();
             }
             Event::Loading { model, done, total } => self.engine.progress(model, done, total),
-            Event::Loaded { model, fit } => return self.loaded(model, fit),
+            Event::Loaded { model, fit } => return self.loaded(now, model, fit),
             Event::Unloaded => {
                 // A load that was asked for since then stands.
                 if self.engine.loaded().is_some() {
@@ -68,6 +73,8 @@ impl App {
             Event::Diagnostics(diagnostics) => self.diagnostics = Some(*diagnostics),
             Event::Failed { subject, error } => return self.failed(now, subject, error),
             Event::FailuresForgotten => return self.act(now, Action::Restart),
+            // Its file has gone another way.
+            Event::Exported { .. } => {}
             Event::Prefill { .. }
             | Event::Text { .. }
             | Event::Done { .. }
@@ -110,7 +117,7 @@ impl App {
         save.map(Effect::SaveConversation).into_iter().collect()
     }
 
-    fn loaded(&mut self, model: ModelSummary, fit: FitReport) -> Vec<Effect> {
+    fn loaded(&mut self, now: Millis, model: ModelSummary, fit: FitReport) -> Vec<Effect> {
         let opens_chat = matches!(
             self.engine,
             Engine::Loading {
@@ -119,9 +126,14 @@ impl App {
             }
         );
         self.settings.last_model = Some(model.id);
+        self.notes.used(now, &model);
         self.measures.clear();
         self.engine = Engine::Loaded { model, fit };
-        let mut effects = vec![Effect::MarkLoad(None), Effect::SaveSettings];
+        let mut effects = vec![
+            Effect::MarkLoad(None),
+            Effect::SaveSettings,
+            Effect::SaveNotes,
+        ];
         effects.extend(opens_chat.then_some(Effect::OpenChat));
         effects
     }
@@ -134,14 +146,46 @@ impl App {
             .iter()
             .all(|known| known.partial.is_some());
         let id = model.id;
+        self.short_of_room = false;
+        if self.start.storage() != Some(StorageKind::Memory) {
+            self.notes.note(&model);
+        }
         self.library.put(model);
         self.chosen = true;
-        let mut effects = Vec::new();
+        let mut effects = vec![Effect::SaveNotes];
         if first {
             effects.push(Effect::AskToPersist);
         }
         effects.extend(self.load(id, true));
         effects
+    }
+
+    fn offered(&mut self, offered: Offered) -> Vec<Effect> {
+        self.library.offer(offered.models);
+        self.notices.add_all(offered.refused);
+        match offered.number {
+            Some(number) if number > self.notes.catalogue => {
+                self.notes.catalogue = number;
+                vec![Effect::SaveNotes]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Were models here that are not there any more?
+    fn compare(&mut self, models: &[ModelSummary]) -> Vec<Effect> {
+        let Some(kind) = self.start.storage() else {
+            return Vec::new();
+        };
+        let before = self.notes.models().to_vec();
+        let gone = self.notes.compare(kind, models);
+        if !gone.is_empty() {
+            self.notices.add(eviction(&gone));
+        }
+        match self.notes.models() == before {
+            true => Vec::new(),
+            false => vec![Effect::SaveNotes],
+        }
     }
 
     fn failed(&mut self, now: Millis, subject: Subject, error: ErrorReport) -> Vec<Effect> {
@@ -154,6 +198,7 @@ impl App {
             }
             Subject::Import(import) => {
                 self.imports.stopped(import);
+                self.short_of_room |= error.code == TrResult::Storage;
                 self.notices.add(error);
                 return self.send(Command::ListModels).into_iter().collect();
             }

@@ -61,7 +61,8 @@ impl Library {
     }
 
     pub fn complete(&self, id: ModelId) -> bool {
-        self.find(id).is_some_and(|model| model.partial.is_none())
+        self.find(id)
+            .is_some_and(|model| model.partial.is_none() && !model.damaged)
     }
 
     /// The model to load by itself: the last used, else the only one that can chat.
@@ -72,7 +73,7 @@ impl Library {
         let mut able = self
             .models
             .iter()
-            .filter(|model| model.partial.is_none() && model.chat == ChatAbility::Yes);
+            .filter(|model| self.complete(model.id) && model.chat == ChatAbility::Yes);
         match (able.next(), able.next()) {
             (Some(only), None) => Some(only.id),
             _ => None,

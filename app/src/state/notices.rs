@@ -39,6 +39,10 @@ impl Notices {
         });
     }
 
+    pub fn add_all(&mut self, reports: impl IntoIterator<Item = ErrorReport>) {
+        reports.into_iter().for_each(|report| self.add(report));
+    }
+
     pub fn dismiss(&mut self, id: NoticeId) {
         self.shown.retain(|notice| notice.id != id);
     }

@@ -5,7 +5,7 @@
 use format::{Digest, ModelId, Root};
 use protocol::{
     CatalogueEntry, ChatAbility, Command, ErrorReport, Event, Figures, Finish, FitReport, ImportId,
-    ImportPhase, ImportProgress, ImportSource, LaneId, LaneReport, Message, ModelSummary,
+    ImportPhase, ImportProgress, ImportSource, LaneId, LaneReport, Message, ModelSummary, Offered,
     RequestId, Role, Sampling, Stage, StorageKind, Subject, TrResult,
 };
 
@@ -15,6 +15,7 @@ use crate::error::AppError;
 mod answer;
 mod bench;
 mod import;
+mod keeping;
 mod value;
 mod visit;
 
@@ -36,6 +37,7 @@ fn summary(byte: u8) -> ModelSummary {
         context: 2048,
         chat: ChatAbility::Yes,
         partial: None,
+        damaged: false,
     }
 }
 
@@ -57,6 +59,13 @@ fn entry(byte: u8) -> CatalogueEntry {
     }
 }
 
+fn offered(models: Vec<CatalogueEntry>) -> Offered {
+    Offered {
+        models,
+        ..Offered::default()
+    }
+}
+
 fn trouble(code: TrResult) -> ErrorReport {
     ErrorReport {
         code,
@@ -66,15 +75,18 @@ fn trouble(code: TrResult) -> ErrorReport {
     }
 }
 
-fn ready() -> Event {
-    let lane = LaneReport {
+fn lane() -> LaneReport {
+    LaneReport {
         lane: LaneId::Simd128Wasm32,
         sha256: None,
         self_tests: 12,
         cross_origin_isolated: true,
-    };
+    }
+}
+
+fn ready() -> Event {
     Event::Ready {
-        lane,
+        lane: lane(),
         downgrades: Vec::new(),
         storage: StorageKind::Opfs,
     }

@@ -48,7 +48,8 @@ fn place(error: &AppError) -> (TrResult, Stage) {
         | AppError::SavedWrite
         | AppError::SavedRead
         | AppError::RecordDamaged
-        | AppError::RecordNewer { .. } => (TrResult::Storage, Stage::Store),
+        | AppError::RecordNewer { .. }
+        | AppError::ExportFailed => (TrResult::Storage, Stage::Store),
         AppError::ClipboardRefused => (TrResult::UnsupportedFeature, Stage::Start),
     }
 }
@@ -75,6 +76,7 @@ fn what(error: &AppError) -> String {
                 "A saved conversation has form {found}; this build of the page knows form {known}."
             );
         }
+        AppError::ExportFailed => "The model could not be saved as a file.",
         AppError::ClipboardRefused => "The browser did not let the page copy to the clipboard.",
     };
     words.into()
@@ -97,6 +99,7 @@ fn remedy(error: &AppError) -> &'static str {
         AppError::SavedWrite => {
             "Free some space, for example by deleting a model, then send another message."
         }
+        AppError::ExportFailed => "Look whether there is room where it should go, and try again.",
         AppError::SavedRead => "Reload the page; nothing has been deleted.",
         AppError::RecordDamaged => "Nothing has been deleted; the others are complete.",
         AppError::RecordNewer { .. } => "Reload the page to get the newer build.",

@@ -130,7 +130,10 @@ fn Under(conversation: ConversationId, at: usize, words: Memo<String>) -> impl I
 
 /// Copies a text, and says so.
 #[component]
-pub fn Copy(#[prop(into)] words: Signal<String>) -> impl IntoView {
+pub fn Copy(
+    #[prop(into)] words: Signal<String>,
+    #[prop(default = "Copy")] label: &'static str,
+) -> impl IntoView {
     let page = Page::here();
     let (copied, set_copied) = signal(false);
     let copy = move |_| {
@@ -143,7 +146,7 @@ pub fn Copy(#[prop(into)] words: Signal<String>) -> impl IntoView {
     };
     view! {
         <button class="quiet" type="button" on:click=copy>
-            {move || if copied.get() { "Copied" } else { "Copy" }}
+            {move || if copied.get() { "Copied" } else { label }}
         </button>
     }
 }

@@ -5,8 +5,9 @@ use leptos::prelude::*;
 use protocol::{CatalogueEntry, ModelSummary};
 
 use super::import::ImportPanel;
+use super::keeping::{Space, Taking};
 use super::offer::{FilePicker, Keeping, facts};
-use crate::page::Page;
+use crate::page::{Page, now};
 use crate::state::{Action, Offers, entry_id};
 use crate::text;
 
@@ -14,7 +15,6 @@ use crate::text;
 pub fn Models() -> impl IntoView {
     let page = Page::here();
     let here = page.part(|app| app.library.models().to_vec());
-    let kept = page.part(|app| text::kept(app.start.storage(), app.durability.persisted));
     view! {
         <div class="sheet">
             <h1>"Models"</h1>
@@ -31,9 +31,9 @@ pub fn Models() -> impl IntoView {
                             <Stored model/>
                         </For>
                     </ul>
-                    <p class="muted">{move || kept.get()}</p>
                 </Show>
             </section>
+            <Space/>
             <Offered/>
             <section>
                 <h2>"From a file"</h2>
@@ -48,8 +48,8 @@ pub fn Models() -> impl IntoView {
 }
 
 /// A card is drawn anew when this changes.
-fn key_of(model: &ModelSummary) -> (ModelId, Option<u64>) {
-    (model.id, model.partial)
+fn key_of(model: &ModelSummary) -> (ModelId, Option<u64>, bool) {
+    (model.id, model.partial, model.damaged)
 }
 
 #[component]
@@ -61,24 +61,16 @@ fn Stored(model: ModelSummary) -> impl IntoView {
         .licence
         .clone()
         .unwrap_or_else(|| "licence not stated".into());
-    let state = match model.partial {
-        Some(bytes) => format!(
-            "{} of {} are here",
-            text::bytes(bytes),
-            text::bytes(id.length)
-        ),
-        None => format!(
-            "{} · up to {} tokens",
-            text::bytes(id.length),
-            text::count(u64::from(model.context))
-        ),
-    };
+    let state = text::condition(&model);
+    let used = page.part(move |app| app.notes.last_used(id));
     let cannot = model
         .partial
         .is_none()
         .then(|| text::cannot_chat(model.chat))
         .flatten();
     let complete = model.partial.is_none();
+    let sound = complete && !model.damaged;
+    let taken = model.clone();
     view! {
         <li class="card" class:loaded=move || loaded.get()>
             <div>
@@ -89,6 +81,10 @@ fn Stored(model: ModelSummary) -> impl IntoView {
                     </Show>
                 </h3>
                 <p class="facts">{state}" · "{licence}</p>
+                {complete.then(|| view! {
+                    <p class="muted">{move || text::used(now(), used.get())}</p>
+                })}
+                {model.damaged.then(|| view! { <Damage id/> })}
                 <p class="muted">"Made from "{model.source}</p>
                 {cannot.map(|(why, _)| view! { <p class="warn">{why}</p> })}
                 <p class="hash" title="The file’s identity: the root of its hash tree">
@@ -96,10 +92,11 @@ fn Stored(model: ModelSummary) -> impl IntoView {
                 </p>
             </div>
             <div class="actions">
-                {if complete {
-                    view! { <LoadOrUnload id loaded/> }.into_any()
+                {if sound {
+                    view! { <LoadOrUnload id loaded/> <Taking model=taken/> }.into_any()
                 } else {
-                    view! { <Continue id/> }.into_any()
+                    let words = if complete { "Repair" } else { "Continue" };
+                    view! { <Continue id words/> }.into_any()
                 }}
                 <Remove id complete/>
             </div>
@@ -126,7 +123,7 @@ fn LoadOrUnload(id: ModelId, loaded: Memo<bool>) -> impl IntoView {
 
 /// Only what the server offers can go on; a file has to be dropped again.
 #[component]
-fn Continue(id: ModelId) -> impl IntoView {
+fn Continue(id: ModelId, words: &'static str) -> impl IntoView {
     let page = Page::here();
     let entry = page.part(move |app| app.library.entry(id).cloned());
     let idle = page.part(|app| !app.imports.running());
@@ -139,10 +136,17 @@ fn Continue(id: ModelId) -> impl IntoView {
                 disabled=move || !idle.get()
                 on:click=move |_| page.act(Action::Get(entry.clone()))
             >
-                "Continue"
+                {words}
             </button>
         })
     }
+}
+
+#[component]
+fn Damage(id: ModelId) -> impl IntoView {
+    let page = Page::here();
+    let offered = page.part(move |app| app.library.entry(id).is_some());
+    view! { <p class="warn">{move || text::damage(offered.get())}</p> }
 }
 
 /// Asks once more before a whole model goes.

@@ -37,7 +37,7 @@ pub fn Keeping() -> impl IntoView {
     let memory_only = page.part(|app| app.start.storage() == Some(StorageKind::Memory));
     view! {
         <Show when=move || memory_only.get()>
-            <p class="warn">{text::storage(StorageKind::Memory)}"."</p>
+            <p id="memory-only" class="warn" role="status">{text::storage(StorageKind::Memory)}"."</p>
         </Show>
     }
 }

@@ -42,6 +42,10 @@ impl BlobChunk {
         };
         Ok(BlobChunk { blob, reader })
     }
+
+    pub fn blob(&self) -> &Blob {
+        &self.blob
+    }
 }
 
 impl Chunk for BlobChunk {

@@ -1,22 +1,18 @@
 //! The list of builds, as far as the publisher signed it.
 
-use ed25519_dalek::VerifyingKey;
 use format::Digest;
 use protocol::{
-    LaneArtifact, LaneId, LaneManifest, MANIFEST_SCHEMA, ManifestFile, PROBES, Signature, abi,
+    LaneArtifact, LaneId, LaneManifest, MANIFEST_SCHEMA, ManifestFile, PROBES, abi,
     artifact_message, head_message,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::LaneRefusal;
+use crate::PublicKey;
 
 /// A manifest larger than this is refused before it is parsed.
 pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
-
-/// The publisher's Ed25519 key, compiled in.
-#[derive(Clone, Copy, Debug)]
-pub struct PublicKey(pub [u8; 32]);
 
 /// A head and entries that the publisher signed, and the lanes of entries that it did not sign.
 #[derive(Clone, Debug)]
@@ -34,34 +30,6 @@ struct Claim {
     id: LaneId,
 }
 
-impl PublicKey {
-    /// From 64 hexadecimal digits.
-    pub const fn from_hex(text: &str) -> Option<PublicKey> {
-        let digits = text.as_bytes();
-        if digits.len() != 64 {
-            return None;
-        }
-        let mut key = [0; 32];
-        let mut at = 0;
-        while at < digits.len() {
-            let digit = match digits[at] {
-                digit @ b'0'..=b'9' => digit - b'0',
-                digit @ b'a'..=b'f' => digit - b'a' + 10,
-                _ => return None,
-            };
-            key[at / 2] = key[at / 2] * 16 + digit;
-            at += 1;
-        }
-        Some(PublicKey(key))
-    }
-
-    fn signed(&self, message: &[u8], signature: &Signature) -> bool {
-        let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
-        VerifyingKey::from_bytes(&self.0)
-            .is_ok_and(|key| key.verify_strict(message, &signature).is_ok())
-    }
-}
-
 impl Manifest {
     /// Parses `lanes/manifest.json`: its head must be signed and speak of this build.
     pub fn read(bytes: &[u8], key: &PublicKey) -> Result<Manifest, LaneRefusal> {
@@ -71,7 +39,7 @@ impl Manifest {
         let unread = |_| LaneRefusal::Manifest("it is not a lane manifest");
         let file: ManifestFile<&RawValue> = serde_json::from_slice(bytes).map_err(unread)?;
         let text = file.head.signed.get();
-        if !key.signed(&head_message(text), &file.head.signature) {
+        if !key.has_signed(&head_message(text), &file.head.signature) {
             return Err(LaneRefusal::Manifest("the publisher did not sign it"));
         }
         let head: LaneManifest = serde_json::from_str(text).map_err(unread)?;
@@ -84,7 +52,7 @@ impl Manifest {
         };
         for entry in file.artifacts {
             let signed = entry.signed.get();
-            let believed = key.signed(&artifact_message(text, signed), &entry.signature);
+            let believed = key.has_signed(&artifact_message(text, signed), &entry.signature);
             match (believed, serde_json::from_str(signed)) {
                 (true, Ok(artifact)) => manifest.artifacts.push(artifact),
                 // An entry without a readable lane is none; its lane is then not built.

@@ -1,20 +1,15 @@
 //! What a command may do in which state.
 
+use format::ModelId;
 use protocol::{
-    CATALOGUE_SCHEMA, CapabilityReceipt, Catalogue, Command, Diagnostics, Event, LaneReport, Mode,
-    Stage, StorageKind, Subject, TrResult, abi,
+    CapabilityReceipt, Command, Diagnostics, Event, LaneReport, Mode, Stage, StorageKind, Subject,
+    abi,
 };
 use store::Disk;
 
 use super::{COMMANDS_MAX, Session, Station};
 use crate::engine::Engine;
-use crate::source::{SourceFault, beginning};
 use crate::words;
-
-/// Address of the catalogue, relative to itself.
-const CATALOGUE_URL: &str = "catalogue.json";
-/// A catalogue of some two thousand models.
-const CATALOGUE_BYTES_MAX: u32 = 1024 * 1024;
 
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     pub(super) fn on_command(&mut self, command: Command, attached: Option<u32>) {
@@ -34,7 +29,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             return self.refuse(&command, error);
         }
         match command {
-            Command::Catalogue => self.fetch_catalogue(),
+            Command::Catalogue { newest } => self.ask_for_offers(newest),
             Command::ListModels => self.desk.event(Event::Models(self.shelf.list())),
             Command::Import { import, source } => self.on_import(import, source, attached),
             Command::CancelImport { import, discard } => self.cancel_import(import, discard),
@@ -49,6 +44,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::Measure { request, measure } => self.on_measure(request, measure),
             Command::Time { request, measure } => self.on_time(request, measure),
             Command::Stop { request } => self.on_stop(request),
+            Command::Export { model } => self.on_export(model),
             Command::Diagnostics => self.on_diagnostics(),
             Command::ForgetFailures => {
                 self.desk.forget_failures();
@@ -59,7 +55,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
 
     fn refuse(&mut self, command: &Command, error: protocol::ErrorReport) {
         let subject = match command {
-            Command::Catalogue => Subject::Catalogue,
+            Command::Catalogue { .. } => Subject::Catalogue,
             Command::Import { import, .. } | Command::CancelImport { import, .. } => {
                 Subject::Import(*import)
             }
@@ -68,46 +64,12 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             | Command::Measure { request, .. }
             | Command::Time { request, .. }
             | Command::Stop { request } => Subject::Request(*request),
-            Command::DeleteModel { .. } | Command::ListModels => Subject::Store,
+            Command::DeleteModel { .. } | Command::Export { .. } | Command::ListModels => {
+                Subject::Store
+            }
             Command::Unload | Command::Diagnostics | Command::ForgetFailures => Subject::Start,
         };
         self.desk.fail(subject, error);
-    }
-
-    fn fetch_catalogue(&mut self) {
-        // A second question while the first is under way gets the same answer.
-        if self.catalogue.is_none() {
-            let source = self.desk.address(CATALOGUE_URL, None);
-            self.catalogue = Some(source);
-            self.desk.need_whole(source, CATALOGUE_BYTES_MAX);
-        }
-    }
-
-    pub(super) fn on_catalogue(&mut self, bytes: Result<Vec<u8>, SourceFault>) {
-        if let Some(source) = self.catalogue.take() {
-            self.desk.cancel_source(source);
-        }
-        let parsed = bytes.map_err(|fault| fault.report()).and_then(|bytes| {
-            if store::looks_like_a_page(&bytes) {
-                let first = beginning(&bytes);
-                return Err(SourceFault::Page { first }.report());
-            }
-            let catalogue: Option<Catalogue> = serde_json::from_slice(&bytes).ok();
-            catalogue
-                .filter(|catalogue| catalogue.schema == CATALOGUE_SCHEMA)
-                .ok_or_else(|| {
-                    words::report(
-                        TrResult::Source,
-                        Stage::Import,
-                        "the server's catalogue is not one of this version",
-                        "reload the page, or tell whoever runs the server",
-                    )
-                })
-        });
-        match parsed {
-            Ok(catalogue) => self.desk.event(Event::Catalogue(catalogue.models)),
-            Err(error) => self.desk.fail(Subject::Catalogue, error),
-        }
     }
 
     fn on_delete(&mut self, root: format::Root) {
@@ -125,6 +87,19 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let remedy = "unload the model or cancel its import first, or list the models again";
         let error = words::illegal(Stage::Store, reason, remedy);
         self.desk.fail(Subject::Store, error);
+    }
+
+    /// The shell hands out the file; its bytes do not come through here.
+    fn on_export(&mut self, model: ModelId) {
+        match self.shelf.complete(model) {
+            Some(_) => self.desk.hand_out(model),
+            None => {
+                let what = "there is no such model, or it is not whole";
+                let remedy = "list the models again; a damaged model has to be repaired first";
+                let error = words::illegal(Stage::Store, what, remedy);
+                self.desk.fail(Subject::Store, error);
+            }
+        }
     }
 
     fn on_diagnostics(&mut self) {

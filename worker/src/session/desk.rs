@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use format::ModelId;
 use protocol::{ErrorReport, Event, ImportId, Subject};
 use store::StoreError;
 
@@ -92,6 +93,10 @@ impl Desk {
 
     pub fn cancel_source(&mut self, source: Source) {
         self.out.push_back(Output::CancelSource(source));
+    }
+
+    pub fn hand_out(&mut self, model: ModelId) {
+        self.out.push_back(Output::HandOut(model));
     }
 
     pub fn engine_lost(&mut self) {

@@ -21,8 +21,6 @@ pub enum Look {
 #[derive(Default)]
 pub struct Shelf {
     models: BTreeMap<Root, ModelSummary>,
-    /// Stored models whose file cannot be read as one.
-    damaged: Vec<Root>,
 }
 
 impl Shelf {
@@ -42,27 +40,29 @@ impl Shelf {
     pub fn complete(&self, id: ModelId) -> Option<&ModelSummary> {
         let summary = self.models.get(&id.root)?;
         let whole = summary.id == id && summary.partial.is_none();
-        (whole && !self.damaged.contains(&id.root)).then_some(summary)
+        (whole && !summary.damaged).then_some(summary)
     }
 
     pub fn put(&mut self, summary: ModelSummary) {
         self.models.insert(summary.id.root, summary);
     }
 
-    /// The model's bytes have just been verified.
-    pub fn put_sound(&mut self, summary: ModelSummary) {
-        self.damaged.retain(|damaged| *damaged != summary.id.root);
-        self.put(summary);
-    }
-
     pub fn take(&mut self, root: Root) {
         self.models.remove(&root);
-        self.damaged.retain(|damaged| *damaged != root);
     }
 
     pub fn mark_damaged(&mut self, root: Root) {
-        if !self.damaged.contains(&root) {
-            self.damaged.push(root);
+        self.mark(root, true);
+    }
+
+    /// All of the model's bytes have just been verified.
+    pub fn mark_sound(&mut self, root: Root) {
+        self.mark(root, false);
+    }
+
+    fn mark(&mut self, root: Root, damaged: bool) {
+        if let Some(summary) = self.models.get_mut(&root) {
+            summary.damaged = damaged;
         }
     }
 
@@ -97,6 +97,7 @@ pub fn summary(id: ModelId, header: &Header, partial: Option<u64>) -> ModelSumma
         context: manifest.architecture.context,
         chat,
         partial,
+        damaged: false,
     }
 }
 
@@ -115,6 +116,7 @@ pub fn nameless(id: ModelId, partial: Option<u64>) -> ModelSummary {
         context: 0,
         chat: ChatAbility::NoTokenizer,
         partial,
+        damaged: false,
     }
 }
 

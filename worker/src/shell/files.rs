@@ -2,13 +2,13 @@
 //! memory where there is neither.
 
 use format::PIECE_BYTES;
-use js_sys::Uint8Array;
+use js_sys::{Array, Uint8Array};
 use protocol::StorageKind;
 use store::indexeddb::{IndexedDbCatalog, IndexedDbDisk};
 use store::later::LaterCatalog;
 use store::opfs::{OpfsCatalog, OpfsDisk, estimate};
-use store::{Catalog, Disk, Estimate, MemoryCatalog, MemoryDisk, StoreError, names};
-use web_sys::FileSystemReadWriteOptions;
+use store::{Catalog, Disk, Estimate, MemoryCatalog, MemoryDisk, Operation, StoreError, names};
+use web_sys::{Blob, FileSystemReadWriteOptions};
 
 use crate::engine::module::ReadIntoView;
 use crate::session::{FileAnswer, FileOp};
@@ -62,6 +62,22 @@ impl Directory {
     pub async fn room(&self) {
         if let Directory::IndexedDb(directory) = self {
             directory.room().await;
+        }
+    }
+
+    /// A stored file for whoever takes it elsewhere; a handle, except where files are in memory.
+    pub async fn file(&self, name: &str) -> Result<Blob, StoreError> {
+        match self {
+            Directory::Opfs(directory) => directory.snapshot(name).await,
+            Directory::IndexedDb(directory) => directory.snapshot(name).await,
+            Directory::Memory(directory) => {
+                let bytes = directory.get(name);
+                let bytes = bytes.ok_or_else(|| StoreError::NotFound { name: name.into() })?;
+                let parts = Array::of1(&Uint8Array::from(bytes.as_slice()));
+                let operation = Operation::Open;
+                let refused = |_| StoreError::Unsupported { operation };
+                Blob::new_with_buffer_source_sequence(&parts).map_err(refused)
+            }
         }
     }
 

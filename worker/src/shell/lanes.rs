@@ -15,14 +15,15 @@ use web_sys::{DedicatedWorkerGlobalScope, Response};
 use self::threaded::TeamFacts;
 use super::remembered::Remembered;
 use super::{BrowserEngine, cross_origin_isolated};
+use crate::PublicKey;
 use crate::engine::module::{Imports, ModuleEngine};
-use crate::lane::{self, Candidate, LaneRefusal, Manifest, PublicKey};
+use crate::lane::{self, Candidate, LaneRefusal, Manifest};
 
 /// Folder of the lanes, relative to the worker's script.
 const FOLDER: &str = "lanes/";
 const MANIFEST: &str = "manifest.json";
-/// Whose signature on the manifest is believed.
-const PUBLISHER: PublicKey = match PublicKey::from_hex(env!(
+/// Whose signatures are believed.
+pub const PUBLISHER: PublicKey = match PublicKey::from_hex(env!(
     "TINYRUSTLM_PUBLIC_KEY",
     "build the worker with `cargo xtask dist`, which makes or reads the publisher's key"
 )) {

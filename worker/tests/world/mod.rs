@@ -15,11 +15,17 @@ use protocol::{
 };
 use store::{Catalog, Estimate, MemoryCatalog, MemoryDisk};
 use worker::{
-    FileAnswer, FileOp, Input, NativeEngine, Output, Session, Source, SourceFault, Start,
+    FileAnswer, FileOp, Input, NativeEngine, Output, PublicKey, Session, Source, SourceFault, Start,
 };
 
 /// More than the interval of progress events, so that none is held back.
 pub const TICK_MS: u64 = 120;
+
+/// Public half of the key of RFC 8032, section 7.1, test 2.
+pub const PUBLISHER: [u8; 32] = [
+    0x3d, 0x40, 0x17, 0xc3, 0xe8, 0x43, 0x89, 0x5a, 0x92, 0xb7, 0x0a, 0xa7, 0x4d, 0x1b, 0x7e, 0xbc,
+    0x9c, 0x98, 0x2c, 0xcf, 0x2e, 0xc4, 0x96, 0x8c, 0xc0, 0xcd, 0x55, 0xf1, 0x2a, 0xf4, 0x66, 0x0c,
+];
 
 pub type Engine = NativeEngine<MemoryDisk>;
 
@@ -86,6 +92,7 @@ impl World {
             },
             downgrades: Vec::new(),
             storage: StorageKind::Memory,
+            publisher: Some(PublicKey(PUBLISHER)),
             receipt: Box::default(),
         }));
         self.run();
@@ -114,7 +121,8 @@ impl World {
             return false;
         };
         match output {
-            Output::Event(_) | Output::EngineLost | Output::ForgetFailures => {}
+            Output::Event(_) | Output::EngineLost | Output::ForgetFailures | Output::HandOut(_) => {
+            }
             Output::Address { source, url, .. } => {
                 self.named.insert(source, url);
             }

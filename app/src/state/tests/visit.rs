@@ -11,13 +11,13 @@ fn a_first_visit_ends_in_a_chat() {
         asked,
         [
             Effect::Send(Command::ListModels),
-            Effect::Send(Command::Catalogue)
+            Effect::Send(Command::Catalogue { newest: 0 })
         ]
     );
     assert_eq!(app.act(NOW, restored(None)), []);
     assert_eq!(app.phase(), Phase::Starting, "the store has not answered");
     assert_eq!(app.apply(NOW, Event::Models(Vec::new())), []);
-    app.apply(NOW, Event::Catalogue(vec![entry(1)]));
+    app.apply(NOW, Event::Catalogue(offered(vec![entry(1)])));
     assert_eq!(app.phase(), Phase::Empty);
     assert!(app.first_visit());
 
@@ -46,12 +46,13 @@ fn a_first_visit_ends_in_a_chat() {
     let mark = Effect::MarkLoad(Some(id(1)));
     assert_eq!(
         app.apply(NOW, imported),
-        [Effect::AskToPersist, mark, load(1)]
+        [Effect::SaveNotes, Effect::AskToPersist, mark, load(1)]
     );
     assert_eq!(app.phase(), Phase::Loading);
     let open = [
         Effect::MarkLoad(None),
         Effect::SaveSettings,
+        Effect::SaveNotes,
         Effect::OpenChat,
     ];
     assert_eq!(app.apply(NOW, loaded(1)), open);
@@ -194,6 +195,7 @@ fn deleting_the_loaded_model_unloads_it_first() {
     let mut app = chatting();
     let effects = app.act(NOW, Action::Delete(id(1)));
     let delete = Effect::Send(Command::DeleteModel { model: id(1) });
-    assert_eq!(effects, [Effect::Send(Command::Unload), delete]);
+    let unload = Effect::Send(Command::Unload);
+    assert_eq!(effects, [unload, delete, Effect::SaveNotes]);
     assert_eq!(app.phase(), Phase::Empty);
 }

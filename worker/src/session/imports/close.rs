@@ -105,7 +105,7 @@ impl<D: Disk> Job<D> {
                 model,
                 already_here,
             } => {
-                shelf.put_sound(model.clone());
+                shelf.put(model.clone());
                 desk.event(Event::Imported {
                     import,
                     model,

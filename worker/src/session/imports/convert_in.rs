@@ -3,7 +3,7 @@
 use convert::{Converter, Need, Options, Phase, Step};
 use format::{Header, ModelId, PieceLayer};
 use protocol::ImportPhase;
-use store::{Disk, SequentialImport, StoreError, names};
+use store::{Disk, SequentialImport, StoreError, names, preflight};
 
 use super::check::sound_header;
 use super::close::{Closing, Outcome};
@@ -30,6 +30,8 @@ pub struct Convert<D> {
 pub enum Sink<D> {
     /// Nothing was written yet: a refusal leaves no trace.
     Nowhere,
+    /// There may be room for it; these bytes are its first.
+    Room { bytes: Vec<u8> },
     /// The file is being made; these bytes are its first.
     Opening { name: String, bytes: Vec<u8> },
     Open {
@@ -55,7 +57,7 @@ impl<D> Sink<D> {
     /// The file that this conversion made and nothing needs if it ends early.
     pub fn name(&self) -> Option<&String> {
         match self {
-            Sink::Nowhere => None,
+            Sink::Nowhere | Sink::Room { .. } => None,
             Sink::Opening { name, .. } | Sink::Open { name, .. } | Sink::Layer { name, .. } => {
                 Some(name)
             }
@@ -89,6 +91,7 @@ impl<D: Disk> Job<D> {
             Happening::Bytes { at, bytes, .. } => take_bytes(&mut convert, at, &bytes),
             Happening::File(answer) => match &convert.sink {
                 Sink::Layer { .. } => return self.on_converted_layer(convert, answer, bench),
+                Sink::Room { .. } => self.on_room(&mut convert, answer, bench),
                 _ => take_file(&mut convert, answer),
             },
             Happening::Begin | Happening::Wake => Ok(()),
@@ -171,11 +174,31 @@ impl<D: Disk> Job<D> {
         if let Some(header) = convert.converter.header() {
             sound_header(&header.to_bytes(), header.file_len, bench)?;
         }
-        let name = names::incoming(*bench.incoming);
-        *bench.incoming += 1;
         self.waits_for_files = true;
-        bench.desk.open_or_create(self.owner(), name.clone());
-        convert.sink = Sink::Opening { name, bytes };
+        bench.desk.files(self.owner(), FileOp::Estimate);
+        convert.sink = Sink::Room { bytes };
+        Ok(())
+    }
+
+    /// The browser's figures: refused before the first byte, or the file is made.
+    fn on_room<E: Engine<File = D>>(
+        &mut self,
+        convert: &mut Convert<D>,
+        answer: Result<FileAnswer<D>, StoreError>,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<(), End> {
+        let length = convert.converter.header().map_or(0, |head| head.file_len);
+        if let FileAnswer::Estimate(estimate) = answer? {
+            preflight(estimate, length)?;
+        }
+        if let Sink::Room { bytes } = &mut convert.sink {
+            let bytes = std::mem::take(bytes);
+            let name = names::incoming(*bench.incoming);
+            *bench.incoming += 1;
+            self.waits_for_files = true;
+            bench.desk.open_or_create(self.owner(), name.clone());
+            convert.sink = Sink::Opening { name, bytes };
+        }
         Ok(())
     }
 

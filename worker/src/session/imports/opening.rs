@@ -22,6 +22,8 @@ pub struct Opening<D> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// A damaged model becomes an unfinished one: its sound pieces need not come again.
+    Salvage,
     Room,
     Layer,
     Part,
@@ -53,10 +55,32 @@ impl<D: Disk> Job<D> {
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
         let root = opening.layer.id.root;
-        opening.is_fresh &= !bench.desk.names.contains(&names::part(root));
+        let [part, done] = [names::part(root), names::done(root)];
+        opening.is_fresh &= !bench.desk.names.contains(&part);
+        // Were the model sound, this import would have ended before.
+        if opening.part.is_none() && bench.desk.names.contains(&done) {
+            opening.is_fresh = false;
+            opening.step = Step::Salvage;
+            let rename = FileOp::Rename {
+                from: done,
+                to: part,
+            };
+            self.waits_for_files = true;
+            bench.desk.files(self.owner(), rename);
+            return Ok(Stage::Opening(opening));
+        }
+        Ok(self.ask_for_room(opening, bench))
+    }
+
+    fn ask_for_room<E: Engine<File = D>>(
+        &mut self,
+        mut opening: Box<Opening<D>>,
+        bench: &mut Bench<'_, E>,
+    ) -> Stage<D> {
+        opening.step = Step::Room;
         self.waits_for_files = true;
         bench.desk.files(self.owner(), FileOp::Estimate);
-        Ok(Stage::Opening(opening))
+        Stage::Opening(opening)
     }
 
     pub(super) fn on_opening<E: Engine<File = D>>(
@@ -65,6 +89,13 @@ impl<D: Disk> Job<D> {
         answer: Result<FileAnswer<D>, StoreError>,
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
+        if opening.step == Step::Salvage {
+            if let Err(error) = answer {
+                self.stage = Stage::Opening(opening);
+                return Err(error.into());
+            }
+            return Ok(self.ask_for_room(opening, bench));
+        }
         let done = self.open_step(&mut opening, answer);
         match done {
             Ok(None) => {}
@@ -77,7 +108,7 @@ impl<D: Disk> Job<D> {
         }
         let root = opening.layer.id.root;
         let name = match opening.step {
-            Step::Room | Step::Layer => names::pieces(root),
+            Step::Salvage | Step::Room | Step::Layer => names::pieces(root),
             Step::Part => names::part(root),
             Step::Record => names::have(root),
         };
@@ -95,9 +126,11 @@ impl<D: Disk> Job<D> {
         let disk = match answer? {
             FileAnswer::Opened(disk) => Some(disk),
             FileAnswer::Estimate(estimate) => {
-                let reserved = match &opening.part {
-                    Some(part) => part.len()?,
-                    None => 0,
+                let reserved = match (&opening.part, opening.is_fresh) {
+                    (Some(part), _) => part.len()?,
+                    (None, true) => 0,
+                    // A part that is opened later; salvaged, or left by an earlier start.
+                    (None, false) => opening.layer.id.length,
                 };
                 preflight(estimate, import_bytes(opening.layer.id, reserved))?;
                 None
@@ -120,7 +153,7 @@ impl<D: Disk> Job<D> {
             (Step::Record, Some(have)) => {
                 return Ok(opening.part.take().map(|part| (part, have)));
             }
-            (_, None) => {}
+            (Step::Salvage, _) | (_, None) => {}
         }
         Ok(None)
     }

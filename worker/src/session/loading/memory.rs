@@ -110,6 +110,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         start.engine.ready().map_err(refused)?;
         self.seat.advance(State::Loaded)?;
         if let Some(model) = self.seat.model.as_ref().filter(|_| goal == Goal::Tell) {
+            self.shelf.mark_sound(id.root);
             self.desk.event(Event::Loaded {
                 model: model.summary.clone(),
                 fit: fit_report(&model.plan),
@@ -166,7 +167,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     }
 
     pub(super) fn fail_load(&mut self, id: ModelId, error: ErrorReport) {
-        if error.code == TrResult::HashMismatch {
+        let is_damaged = error.code == TrResult::HashMismatch;
+        if is_damaged {
             self.shelf.mark_damaged(id.root);
         }
         let was_told = self.requests.are_waiting();
@@ -180,6 +182,9 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         }
         self.fail_requests(&error);
         self.desk.fail(Subject::Load(id), error);
+        if is_damaged {
+            self.desk.event(Event::Models(self.shelf.list()));
+        }
     }
 
     /// After a trap nothing in the engine's memory can be trusted.
