@@ -3,7 +3,7 @@
 mod world;
 
 use format::PIECE_BYTES;
-use protocol::{ChatAbility, Command, Event, ImportId, ImportPhase, Subject};
+use protocol::{ChatAbility, Command, Event, ImportId, ImportPhase};
 use store::names;
 use world::models::{Stored, small, wide};
 use world::{World, imported};
