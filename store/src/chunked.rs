@@ -16,7 +16,6 @@ mod batch;
 
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::rc::Rc;
 
 use format::PIECE_BYTES;
@@ -24,6 +23,7 @@ use format::PIECE_BYTES;
 use crate::{Disk, StoreError};
 
 pub use batch::{Batch, ChunkKey, FileId};
+use batch::{parts, place};
 
 /// A piece is a chunk, so an import never writes a chunk twice.
 pub const CHUNK_BYTES: usize = PIECE_BYTES as usize;
@@ -378,34 +378,4 @@ impl<C> Drop for ChunkedDisk<C> {
     fn drop(&mut self) {
         self.let_go();
     }
-}
-
-/// The chunk of a byte, and its place in there.
-fn place(at: u64) -> Result<(u32, usize), StoreError> {
-    let chunk = CHUNK_BYTES as u64;
-    let index = u32::try_from(at / chunk).map_err(|_| StoreError::Bounds { at, len: 0 })?;
-    Ok((index, (at % chunk) as usize))
-}
-
-/// Cuts `len` bytes at `at` into what lies in one chunk each: the chunk, the place in it, and
-/// which of the bytes.
-fn parts(
-    file: FileId,
-    at: u64,
-    len: usize,
-) -> Result<Vec<(ChunkKey, usize, Range<usize>)>, StoreError> {
-    let bounds = StoreError::Bounds {
-        at,
-        len: len as u64,
-    };
-    at.checked_add(len as u64).ok_or(bounds)?;
-    let mut parts = Vec::new();
-    let mut done = 0;
-    while done < len {
-        let (index, part) = place(at + done as u64)?;
-        let more = (CHUNK_BYTES - part).min(len - done);
-        parts.push((ChunkKey { file, index }, part, done..done + more));
-        done += more;
-    }
-    Ok(parts)
 }

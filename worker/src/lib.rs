@@ -1,9 +1,9 @@
 //! The dedicated inference worker: everything between the page's messages and the engine.
 //!
 //! Reading order: `engine` (the engine as a trait, and its two implementors), `lane` (which build
-//! of it a browser gets), `publisher` (whose signature counts), `source` (where imported bytes come from), `session` (the conversation
-//! itself, without input or output), `words` (failures as sentences). In a browser `shell` connects
-//! it: messages and wakes, `owner` (one worker an origin), `files` (storage), `sources` (files and
+//! of it a browser gets), `publisher` (whose signature counts), `source` (where imported bytes
+//! come from), `session` (the conversation itself, without input or output), `words` (failures as
+//! sentences). In a browser `shell` connects it: messages and wakes, `owner` (one worker an origin), `files` (storage), `sources` (files and
 //! addresses), `lanes` (compiled engines).
 //!
 //! Invariant: only the shell and `engine/module.rs` name the browser; the session has no clock.

@@ -5,8 +5,8 @@
 //! pieces: after each the session asks to be woken, so that a command is seen in between.
 //!
 //! Reading order: `desk` (what all parts share), `shelf` and `scanning` (what is stored),
-//! `imports` (how models arrive), `offers` (which models there are to be had), `lifecycle` and `loading` (the one model in the engine),
-//! `requests` (what is asked of it).
+//! `imports` (how models arrive), `offers` (which models there are to be had), `lifecycle` and
+//! `loading` (the one model in the engine), `requests` (what is asked of it).
 
 mod commands;
 mod desk;
