@@ -2,10 +2,13 @@
 // then the app itself. Everything here may fail and the app must still start.
 
 const RELOADED = "tinyrustlm.reloaded-for-isolation";
+const RELOADED_FOR_BUILD = "tinyrustlm.reloaded-for-build";
 // The longest the first visit waits for the service worker before it goes on without it.
 const WAIT_MS = 8000;
 
 const root = document.documentElement;
+// Page, worker and engine carry one name; every request of a running page says it.
+const BUILD = root.dataset.build;
 const address = new URL(location.href);
 
 // The way out of a stale shell: `?fresh` forgets every cached file and starts from the server.
@@ -32,16 +35,27 @@ function active(registration) {
   });
 }
 
-// At most one reload in the life of a tab. A tab that cannot remember is never reloaded.
-function mayReload() {
+// At most one reload of a kind for each value. A tab that cannot remember is never reloaded.
+function mayReload(kind, value) {
   try {
-    if (sessionStorage.getItem(RELOADED)) return false;
-    sessionStorage.setItem(RELOADED, "1");
-    return sessionStorage.getItem(RELOADED) === "1";
+    if (sessionStorage.getItem(kind) === value) return false;
+    sessionStorage.setItem(kind, value);
+    return sessionStorage.getItem(kind) === value;
   } catch {
     return false;
   }
 }
+
+// The build's files stay in the cache as long as a page that needs them is open.
+function holdBuild() {
+  const forever = () => new Promise(() => {});
+  navigator.locks?.request(`tinyrustlm-build-${BUILD}`, { mode: "shared" }, forever).catch(() => {});
+}
+
+// The server changed under the page, and there is no service worker that kept its files.
+window.addEventListener("shell-other-build", () => {
+  if (mayReload(RELOADED_FOR_BUILD, BUILD)) location.reload();
+});
 
 // A new version is offered and waits for a person's word.
 function offerUpdates(registration) {
@@ -81,8 +95,9 @@ async function prepare() {
   }
   const registration = await navigator.serviceWorker.register("sw.js", { updateViaCache: "none" });
   offerUpdates(registration);
+  navigator.serviceWorker.controller?.postMessage("page-started");
   if (self.crossOriginIsolated) return false;
-  if ((await active(registration)) && mayReload()) {
+  if ((await active(registration)) && mayReload(RELOADED, "1")) {
     location.reload();
     return true;
   }
@@ -90,6 +105,7 @@ async function prepare() {
 }
 
 async function start() {
+  holdBuild();
   let leaving = false;
   try {
     leaving = await prepare();
@@ -99,8 +115,8 @@ async function start() {
   }
   if (leaving) return;
   try {
-    const { default: init } = await import("./app.js");
-    await init();
+    const { default: init } = await import(`./app.js?build=${BUILD}`);
+    await init({ module_or_path: new URL(`app_bg.wasm?build=${BUILD}`, import.meta.url) });
   } catch (error) {
     root.dataset.state = "failed";
     const words = document.getElementById("first-words");

@@ -34,18 +34,37 @@ async function precache() {
   );
 }
 
+// A page that runs holds a lock with its build's name (`boot.js`), and keeps its files so long.
+async function buildsInUse() {
+  if (!self.navigator.locks) return null;
+  const { held } = await self.navigator.locks.query();
+  const prefix = "tinyrustlm-build-";
+  return held.filter(({ name }) => name.startsWith(prefix)).map(({ name }) => name.slice(prefix.length));
+}
+
 async function forgetOldBuilds() {
+  const inUse = (await buildsInUse()) ?? [];
+  const kept = [CACHE, ...inUse.map((build) => `shell-${build}`)];
   const names = await caches.keys();
-  const old = names.filter((name) => name.startsWith("shell-") && name !== CACHE);
+  const old = names.filter((name) => name.startsWith("shell-") && !kept.includes(name));
   await Promise.all(old.map((name) => caches.delete(name)));
 }
 
-// Addresses in the cache carry no query: `?lane=` is for the page and the worker.
+// Addresses in the cache carry no query. `?lane=` is for the page and the worker; `?build=` names
+// the build that the asking page or worker is of, and it gets no other's files while its own are
+// here. Where they are gone the server's answer tells it, by the build that stands in `worker.js`.
 async function fromShell(request) {
-  const cache = await caches.open(CACHE);
-  const url = request.mode === "navigate" ? new URL(PAGE, scope) : new URL(request.url);
-  const kept = await cache.match(url, { ignoreSearch: true });
-  return kept ?? isolated(await fetch(request));
+  const asked = new URL(request.url);
+  const url = request.mode === "navigate" ? new URL(PAGE, scope) : asked;
+  const wanted = asked.searchParams.get("build");
+  const foreign = wanted && wanted !== BUILD;
+  const name = foreign ? `shell-${wanted}` : CACHE;
+  if (!foreign || (await caches.has(name))) {
+    const cache = await caches.open(name);
+    const kept = await cache.match(url, { ignoreSearch: true });
+    if (kept) return kept;
+  }
+  return isolated(await fetch(request));
 }
 
 function ours(request) {
@@ -70,7 +89,9 @@ self.addEventListener("fetch", (event) => {
   if (ours(event.request)) event.respondWith(fromShell(event.request));
 });
 
-// A new version takes over only on a person's word.
+// A new version takes over only on a person's word. Pages of an earlier build go on with the files
+// of their own; when one starts, what nobody uses any more is forgotten.
 self.addEventListener("message", (event) => {
   if (event.data === "use-new-version") self.skipWaiting();
+  if (event.data === "page-started") event.waitUntil(forgetOldBuilds());
 });

@@ -1,7 +1,5 @@
 //! What can go wrong on the page's side of the port. The words are in `text`.
 
-use format::ModelId;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppError {
     /// The worker's script could not be started.
@@ -10,10 +8,12 @@ pub enum AppError {
     WorkerDied,
     /// A message was not one of this build.
     MessageUnreadable,
+    /// The worker that the server sent is of another build than the page.
+    OtherBuild,
+    /// Another tab works with a later build.
+    Outdated,
     /// A second import was asked for while one is running.
     ImportBusy,
-    /// The last load of this model ended with the page.
-    LoadDied(ModelId),
     /// The browser gives this window no database.
     SavedUnavailable,
     /// The database refused to write.

@@ -4,7 +4,7 @@
 //! effects), `markdown` and `text` (what is shown, still plain), `record` (what is kept), `error`.
 //! Then the shells, which exist only in the browser: `page` (state in a signal, effects carried
 //! out), `link` (the worker's port), `intake` (files from outside), `export` (models to outside),
-//! `saved` (IndexedDB), `views`.
+//! `saved` (IndexedDB), `other_tabs`, `views`.
 //!
 //! Invariant: nothing above the shells knows a signal, a clock, a random number or the browser,
 //! so everything a person can do is tested natively by feeding data.
@@ -21,6 +21,8 @@ mod export;
 mod intake;
 #[cfg(target_arch = "wasm32")]
 mod link;
+#[cfg(target_arch = "wasm32")]
+mod other_tabs;
 #[cfg(target_arch = "wasm32")]
 mod page;
 #[cfg(target_arch = "wasm32")]

@@ -1,9 +1,9 @@
 //! The port to the inference worker: commands out, events in, as bytes of `protocol`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use js_sys::{Array, Int32Array, SharedArrayBuffer};
+use js_sys::{Array, Function, Int32Array, Object, Reflect, SharedArrayBuffer};
 use protocol::{Command, Event, RequestId, decode, encode};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, File, MessageEvent, Worker, WorkerOptions, WorkerType};
@@ -13,6 +13,8 @@ use crate::error::AppError;
 pub struct Link {
     worker: Worker,
     stop_word: StopWord,
+    /// False when this link is over, and with it the worker's end no news.
+    open: Rc<Cell<bool>>,
     // Kept alive as long as the worker may call them.
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_error: Closure<dyn FnMut(web_sys::Event)>,
@@ -30,26 +32,33 @@ pub enum Word {
     Unreadable,
     /// The worker's script failed; nothing more will come.
     Broken,
+    /// The worker is of another build than the page.
+    OtherBuild,
 }
 
 impl Link {
-    /// Starts the worker. The page's own query goes along: `?lane=` forces a lane.
-    pub fn open(query: &str, hear: impl Fn(Word) + Clone + 'static) -> Result<Link, AppError> {
+    /// Starts the worker at an address with the page's own query: `?lane=` forces a lane.
+    pub fn open(address: &str, hear: impl Fn(Word) + Clone + 'static) -> Result<Link, AppError> {
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
-        let address = format!("worker.js{query}");
         let worker =
-            Worker::new_with_options(&address, &options).map_err(|_| AppError::WorkerRefused)?;
+            Worker::new_with_options(address, &options).map_err(|_| AppError::WorkerRefused)?;
 
         let tell = hear.clone();
         let stop_word = StopWord::default();
         let handed_over = Rc::clone(&stop_word);
+        let open = Rc::new(Cell::new(true));
+        let is_open = Rc::clone(&open);
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
             let data = message.data();
             match data.dyn_ref::<Array>() {
-                Some(pair) => match pair.get(1).dyn_into::<Blob>() {
-                    Ok(file) => tell(with_file(&pair.get(0), file)),
-                    Err(_) => *handed_over.borrow_mut() = word_in(pair),
+                Some(pair) => match (pair.get(0).as_string(), pair.get(1).dyn_into::<Blob>()) {
+                    (Some(life), _) if pair.length() == 1 => {
+                        watch(&life, &is_open, tell.clone());
+                    }
+                    (Some(_), _) => tell(Word::OtherBuild),
+                    (None, Ok(file)) => tell(with_file(&pair.get(0), file)),
+                    (None, Err(_)) => *handed_over.borrow_mut() = word_in(pair),
                 },
                 None => tell(read(&data)),
             }
@@ -65,6 +74,7 @@ impl Link {
         Ok(Link {
             worker,
             stop_word,
+            open,
             _on_message: on_message,
             _on_error: on_error,
         })
@@ -106,6 +116,7 @@ fn word_in(pair: &Array) -> Option<(Int32Array, u32)> {
 
 impl Drop for Link {
     fn drop(&mut self) {
+        self.open.set(false);
         self.worker.set_onmessage(None);
         self.worker.set_onmessageerror(None);
         self.worker.set_onerror(None);
@@ -118,6 +129,30 @@ fn with_file(data: &JsValue, file: Blob) -> Word {
         Word::Event(event) => Word::File(event, file),
         other => other,
     }
+}
+
+/// A worker that is killed makes no event, but its lock falls free.
+fn watch(life: &str, open: &Rc<Cell<bool>>, tell: impl Fn(Word) + 'static) {
+    let Some(locks) = locks() else { return };
+    let open = Rc::clone(open);
+    let gone = Closure::once_into_js(move |_: JsValue| {
+        if open.get() {
+            tell(Word::Broken);
+        }
+    });
+    let request = Reflect::get(&locks, &"request".into());
+    if let Some(request) = request.ok().and_then(|it| it.dyn_into::<Function>().ok()) {
+        // Refused, the worker's end is noticed only where it makes an event.
+        request
+            .call3(&locks, &life.into(), &Object::new(), &gone)
+            .ok();
+    }
+}
+
+fn locks() -> Option<JsValue> {
+    let navigator = web_sys::window()?.navigator();
+    let locks = Reflect::get(&navigator, &"locks".into()).ok()?;
+    locks.is_object().then_some(locks)
 }
 
 fn read(data: &JsValue) -> Word {

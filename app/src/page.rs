@@ -10,10 +10,13 @@ use web_sys::File;
 
 use crate::error::AppError;
 use crate::link::{Link, Word};
-use crate::saved::{self, Saved};
-use crate::state::{Action, App, Effect, Millis};
-use crate::text;
-use crate::{export, intake, record, views};
+use crate::other_tabs::OtherTabs;
+use crate::saved::{self, Saved, Written};
+use crate::state::{Action, App, ConversationId, Effect, Millis};
+use crate::{export, intake, record, text, views};
+
+/// The worker that came is of another build: `boot.js` loads the page again, once.
+const OTHER_BUILD: &str = "shell-other-build";
 
 /// Where a person is. The address after `#` says it, so Back works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,7 @@ struct Hands {
     /// The file whose import has not been sent yet.
     file: Option<File>,
     saved: Option<Saved>,
+    others: Option<OtherTabs>,
 }
 
 /// Called once, by the module's own start.
@@ -143,13 +147,19 @@ impl Page {
                 root.set_attribute("data-state", phase).unwrap_or_default();
             }
         });
+        leptos::prelude::Effect::new(move |_| {
+            let role = self.app.with(|app| app.tabs.role).map(text::role_name);
+            if let Some(root) = document().document_element() {
+                let role = role.unwrap_or_default();
+                root.set_attribute("data-role", role).unwrap_or_default();
+            }
+        });
         std::mem::forget(window_event_listener_untyped("hashchange", move |_| {
             self.screen.set(Screen::from_address());
         }));
-        // A page that leaves in good order did not die of its load.
-        std::mem::forget(window_event_listener_untyped("pagehide", |_| {
-            saved::mark_load(None)
-        }));
+        self.sleep_and_wake();
+        let others = OtherTabs::listen(move |id| self.look_again(id));
+        self.hands.update_value(|hands| hands.others = Some(others));
         self.app
             .update_untracked(|app| app.notes.refresh(saved::noted()));
         intake::listen(self);
@@ -158,8 +168,33 @@ impl Page {
         self.look_at_storage();
     }
 
+    /// A page that is frozen or put aside gives the files up at once, and takes up its work when it
+    /// is shown again. What happens here must not wait: nothing runs afterwards.
+    fn sleep_and_wake(self) {
+        let sleep = move || {
+            // A page that leaves in good order did not die of its load.
+            saved::leave();
+            self.act(Action::Asleep);
+        };
+        let wake = move || {
+            if self.hands.with_value(|hands| hands.link.is_none()) {
+                self.act(Action::Awake);
+            }
+        };
+        std::mem::forget(window_event_listener_untyped("pagehide", move |_| sleep()));
+        std::mem::forget(window_event_listener_untyped("pageshow", move |_| wake()));
+        // These two come to the document, and do not bubble in every browser.
+        let on_document = |name: &str, hear: Closure<dyn FnMut()>| {
+            document()
+                .add_event_listener_with_callback(name, hear.into_js_value().unchecked_ref())
+                .unwrap_or_default();
+        };
+        on_document("freeze", Closure::new(sleep));
+        on_document("resume", Closure::new(wake));
+    }
+
     async fn restore(self) {
-        let unfinished_load = saved::take_load_mark();
+        let unfinished_load = saved::load_mark();
         let mut kept = saved::Kept::default();
         match Saved::open().await {
             Ok(saved) => {
@@ -189,9 +224,8 @@ impl Page {
     }
 
     fn start_worker(self) {
-        let query = window().location().search().unwrap_or_default();
         self.hands.update_value(|hands| hands.link = None);
-        match Link::open(&query, move |word| self.hear(word)) {
+        match Link::open(&worker_address(), move |word| self.hear(word)) {
             Ok(link) => self.hands.update_value(|hands| hands.link = Some(link)),
             Err(error) => self.act(Action::LinkLost(error)),
         }
@@ -219,34 +253,30 @@ impl Page {
             Word::Unreadable => AppError::MessageUnreadable,
             Word::Broken if ready => AppError::WorkerDied,
             Word::Broken => AppError::WorkerRefused,
+            Word::OtherBuild => {
+                tell_boot(OTHER_BUILD);
+                AppError::OtherBuild
+            }
         };
         self.lose(lost);
     }
 
     /// What is left of the worker is ended, so that it cannot speak into a new start.
     fn lose(self, error: AppError) {
-        self.act(Action::LinkLost(error));
+        let link = self.hands.try_update_value(|hands| hands.link.take());
         // Not from within the port's own callback.
-        spawn_local(async move { self.hands.update_value(|hands| hands.link = None) });
+        spawn_local(async move { drop(link) });
+        self.act(Action::LinkLost(error));
     }
 
     fn carry_out(self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Send(command) => self.send(&command),
-                Effect::SaveConversation(id) => {
-                    let json = self
-                        .app
-                        .with_untracked(|app| app.chat.find(id).map(record::conversation_to_json));
-                    self.keep(move |saved| async move {
-                        match json {
-                            Some(json) => saved.put_conversation(id, &json?).await,
-                            None => Ok(()),
-                        }
-                    });
-                }
+                Effect::SaveConversation(id) => self.save_conversation(id),
                 Effect::RemoveConversation(id) => {
                     self.keep(move |saved| async move { saved.remove_conversation(id).await });
+                    self.tell_others(id);
                 }
                 Effect::SaveSettings => {
                     let json = self
@@ -266,8 +296,47 @@ impl Page {
                 }),
                 Effect::OpenChat => self.go(Screen::Chat),
                 Effect::StartWorker => self.start_worker(),
+                Effect::StopWorker => self.hands.update_value(|hands| hands.link = None),
             }
         }
+    }
+
+    fn save_conversation(self, id: ConversationId) {
+        let ours = self.app.with_untracked(|app| app.chat.find(id).cloned());
+        let Some(ours) = ours else { return };
+        self.keep(move |saved| async move {
+            match saved.put_conversation(ours).await? {
+                Written::Ours => {}
+                Written::Theirs(theirs) => self.act(Action::Shared(theirs)),
+                Written::Apart(new, theirs) => {
+                    self.act(Action::Parted(id, new, Box::new(theirs)));
+                    self.tell_others(new);
+                }
+            }
+            self.tell_others(id);
+            Ok(())
+        });
+    }
+
+    fn tell_others(self, id: ConversationId) {
+        self.hands.with_value(|hands| {
+            if let Some(others) = &hands.others {
+                others.tell(id);
+            }
+        });
+    }
+
+    /// Another tab has saved or deleted a conversation.
+    fn look_again(self, id: ConversationId) {
+        let Some(saved) = self.hands.with_value(|hands| hands.saved.clone()) else {
+            return;
+        };
+        spawn_local(async move {
+            self.act(match saved.conversation(id).await {
+                Some(theirs) => Action::Shared(theirs),
+                None => Action::Unshared(id),
+            });
+        });
     }
 
     fn send(self, command: &Command) {
@@ -304,6 +373,27 @@ impl Page {
                 self.act(Action::Trouble(error));
             }
         });
+    }
+}
+
+/// The page's own query goes along, and what tells this page from those of other tabs.
+fn worker_address() -> String {
+    let query = window().location().search().unwrap_or_default();
+    let root = document().document_element();
+    let build = root.and_then(|root| root.get_attribute("data-build"));
+    let opened = window().performance().map_or(0.0, |it| it.time_origin());
+    let mark = if query.is_empty() { "?" } else { "&" };
+    format!(
+        "worker.js{query}{mark}opened={opened:.0}&build={}",
+        build.unwrap_or_default()
+    )
+}
+
+/// Says something to `boot.js`, which knows the service worker.
+pub fn tell_boot(what: &str) {
+    if let Ok(event) = web_sys::Event::new(what) {
+        // The answer only says whether a listener cancelled the event.
+        window().dispatch_event(&event).unwrap_or_default();
     }
 }
 

@@ -20,7 +20,24 @@ struct ConversationRecord {
     id: u64,
     title: String,
     updated: u64,
+    /// Counts the writes, and says which tab made the last one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    revision: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    writer: u64,
     turns: Vec<TurnRecord>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Who wrote a record last, and which write it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    pub revision: u64,
+    pub writer: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,12 +83,14 @@ struct FormOnly {
     form: u32,
 }
 
-pub fn conversation_to_json(conversation: &Conversation) -> Result<String, AppError> {
+pub fn conversation_to_json(conversation: &Conversation, stamp: Stamp) -> Result<String, AppError> {
     let record = ConversationRecord {
         form: FORM,
         id: conversation.id.0,
         title: conversation.title.clone(),
         updated: conversation.updated,
+        revision: stamp.revision,
+        writer: stamp.writer,
         turns: conversation.turns.iter().map(TurnRecord::from).collect(),
     };
     serde_json::to_string(&record).map_err(|_| AppError::SavedWrite)
@@ -83,8 +102,21 @@ pub fn conversation_from_json(json: &str) -> Result<Conversation, AppError> {
         id: ConversationId(record.id),
         title: record.title,
         updated: record.updated,
+        revision: record.revision,
         turns: record.turns.into_iter().map(Turn::from).collect(),
     })
+}
+
+/// Of a record that may be of any form; nothing is known of one that cannot be read.
+pub fn stamp_of(json: &str) -> Stamp {
+    let record: Result<ConversationRecord, AppError> = read(json);
+    record.map_or_else(
+        |_| Stamp::default(),
+        |record| Stamp {
+            revision: record.revision,
+            writer: record.writer,
+        },
+    )
 }
 
 pub fn settings_to_json(settings: &Settings) -> Result<String, AppError> {
@@ -226,6 +258,7 @@ mod tests {
             id: ConversationId(1_764_500_000_000),
             title: "Hi".into(),
             updated: 1_764_500_000_123,
+            revision: 0,
             turns: vec![
                 turn(Role::User, "Hi", None),
                 turn(Role::Assistant, "Hello <b>", end(u64::MAX, finished)),
@@ -241,7 +274,10 @@ mod tests {
 
     #[test]
     fn a_conversation_is_kept_as_these_bytes() {
-        assert_eq!(conversation_to_json(&kept()).unwrap(), KEPT);
+        assert_eq!(
+            conversation_to_json(&kept(), Stamp::default()).unwrap(),
+            KEPT
+        );
         assert_eq!(conversation_from_json(KEPT).unwrap(), kept());
     }
 

@@ -12,14 +12,16 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::StorageManager;
 
 use crate::error::AppError;
-use crate::record;
-use crate::state::{Conversation, ConversationId, Durability, Notes, Settings};
+use crate::record::{self, Stamp};
+use crate::state::{
+    Conversation, ConversationId, Durability, Notes, Reconciled, Settings, reconcile,
+};
 
 const DATABASE: &str = "tinyrustlm";
 const CONVERSATIONS: &str = "conversations";
 const SETTINGS: &str = "settings";
 const SETTINGS_KEY: &str = "settings";
-/// In the tab's own storage: it outlives a crash of the tab and is not seen by other tabs.
+/// In storage that outlives a crash of the browser and that every tab sees; it is written at once.
 const LOADING_KEY: &str = "tinyrustlm.loading";
 
 /// In the site's small storage, which other tabs share.
@@ -72,8 +74,41 @@ impl Saved {
         kept
     }
 
-    pub async fn put_conversation(&self, id: ConversationId, json: &str) -> Result<(), AppError> {
-        self.put(CONVERSATIONS, &id.0.to_string(), json).await
+    /// Writes what this tab has, without losing what another has written since; one transaction
+    /// reads and writes.
+    pub async fn put_conversation(&self, ours: Conversation) -> Result<Written, AppError> {
+        let me = tab_number();
+        let work = async {
+            let stores = [CONVERSATIONS];
+            let transaction = self.0.transaction(&stores, TransactionMode::ReadWrite)?;
+            let store = transaction.store(CONVERSATIONS)?;
+            let key = JsValue::from_str(&ours.id.0.to_string());
+            let kept = store.get(key).await?.and_then(|value| value.as_string());
+            let (text, written) = settle_with(ours, kept.as_deref(), me);
+            if let Some((id, text)) = text {
+                let key = JsValue::from_str(&id.0.to_string());
+                store.put(&JsValue::from_str(&text), Some(&key)).await?;
+            }
+            Ok((transaction.done().await, written))
+        };
+        match work.await {
+            Ok((outcome, written)) => outcome_of(outcome).map(|()| written),
+            Err(error) => outcome_of(Err(error)).map(|()| Written::Ours),
+        }
+    }
+
+    /// What is kept of a conversation now.
+    pub async fn conversation(&self, id: ConversationId) -> Option<Conversation> {
+        let work = async {
+            let transaction = self
+                .0
+                .transaction(&[CONVERSATIONS], TransactionMode::ReadOnly)?;
+            let key = JsValue::from_str(&id.0.to_string());
+            transaction.store(CONVERSATIONS)?.get(key).await
+        };
+        let kept: rexie::Result<Option<JsValue>> = work.await;
+        let text = kept.ok()??.as_string()?;
+        record::conversation_from_json(&text).ok()
     }
 
     pub async fn put_settings(&self, json: &str) -> Result<(), AppError> {
@@ -89,7 +124,7 @@ impl Saved {
             transaction.store(CONVERSATIONS)?.delete(key).await?;
             transaction.done().await
         };
-        written(work.await)
+        outcome_of(work.await)
     }
 
     async fn put(&self, store: &str, key: &str, json: &str) -> Result<(), AppError> {
@@ -99,7 +134,7 @@ impl Saved {
             transaction.store(store)?.put(&value, Some(&key)).await?;
             transaction.done().await
         };
-        written(work.await)
+        outcome_of(work.await)
     }
 
     async fn all(&self, store: &str) -> Result<Vec<String>, AppError> {
@@ -116,27 +151,72 @@ impl Saved {
     }
 }
 
+/// What became of a conversation that was saved.
+pub enum Written {
+    Ours,
+    /// Another tab has all of it and more.
+    Theirs(Conversation),
+    /// Another tab went on otherwise: ours has this name from now on.
+    Apart(ConversationId, Conversation),
+}
+
+/// The record to write, if any, and under which name.
+fn settle_with(
+    mut ours: Conversation,
+    kept: Option<&str>,
+    me: u64,
+) -> (Option<(ConversationId, String)>, Written) {
+    let stamp = kept.map(record::stamp_of).unwrap_or_default();
+    let theirs = kept.and_then(|text| record::conversation_from_json(text).ok());
+    let mine = Stamp {
+        revision: stamp.revision + 1,
+        writer: me,
+    };
+    let is_based_on_it = stamp.writer == me || stamp.revision == ours.revision;
+    let mut written = Written::Ours;
+    if let Some(theirs) = theirs.filter(|_| !is_based_on_it) {
+        match reconcile(&ours, &theirs) {
+            Reconciled::Ours => {}
+            Reconciled::Theirs => return (None, Written::Theirs(theirs)),
+            Reconciled::Both => {
+                // Identified by a time, as every conversation is.
+                ours.id = ConversationId(js_sys::Date::now() as u64);
+                written = Written::Apart(ours.id, theirs);
+            }
+        }
+    }
+    let text = record::conversation_to_json(&ours, mine).ok();
+    (text.map(|text| (ours.id, text)), written)
+}
+
+/// Tells this tab's writes from those of others.
+fn tab_number() -> u64 {
+    thread_local! {
+        static NUMBER: u64 = 1 + (js_sys::Math::random() * 9e15) as u64;
+    }
+    NUMBER.with(|number| *number)
+}
+
 /// A full disk aborts the transaction after its requests have succeeded.
-fn written(outcome: rexie::Result<TransactionResult>) -> Result<(), AppError> {
+fn outcome_of(outcome: rexie::Result<TransactionResult>) -> Result<(), AppError> {
     match outcome {
         Ok(result) if result.is_committed() => Ok(()),
         _ => Err(AppError::SavedWrite),
     }
 }
 
-/// The model whose load this tab did not survive. Takes the mark away.
-pub fn take_load_mark() -> Option<ModelId> {
-    let storage = tab_storage()?;
-    let json = storage.get_item(LOADING_KEY).ok().flatten()?;
-    mark_load(None);
-    record::model_from_json(&json).ok()
+/// The model whose load a page did not survive, this one's last time or another tab's.
+pub fn load_mark() -> Option<ModelId> {
+    let kept = site_storage()?.get_item(LOADING_KEY).ok().flatten()?;
+    let (_, json) = kept.split_once(' ')?;
+    record::model_from_json(json).ok()
 }
 
-/// Best effort: a browser that keeps nothing for the tab cannot break a crash loop.
+/// Best effort: a browser that keeps nothing cannot break a crash loop.
 pub fn mark_load(model: Option<ModelId>) {
-    let Some(storage) = tab_storage() else { return };
+    let Some(storage) = site_storage() else { return };
     let marked = match model.and_then(|model| record::model_to_json(model).ok()) {
-        Some(json) => storage.set_item(LOADING_KEY, &json),
+        Some(json) => storage.set_item(LOADING_KEY, &format!("{} {json}", this_page())),
         None => storage.remove_item(LOADING_KEY),
     };
     marked.unwrap_or_default();
@@ -159,8 +239,18 @@ fn site_storage() -> Option<web_sys::Storage> {
     web_sys::window()?.local_storage().ok().flatten()
 }
 
-fn tab_storage() -> Option<web_sys::Storage> {
-    web_sys::window()?.session_storage().ok().flatten()
+/// This page leaves in good order, so no load dies with it.
+pub fn leave() {
+    let mark = site_storage().and_then(|storage| storage.get_item(LOADING_KEY).ok().flatten());
+    if mark.is_some_and(|mark| mark.split(' ').next() == Some(this_page().as_str())) {
+        mark_load(None);
+    }
+}
+
+/// Tells pages apart: two do not open at the same microsecond.
+fn this_page() -> String {
+    let performance = web_sys::window().and_then(|window| window.performance());
+    performance.map_or_else(String::new, |it| it.time_origin().to_string())
 }
 
 /// What the browser says of this origin's storage; each answer may be missing.

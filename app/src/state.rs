@@ -2,8 +2,8 @@
 //!
 //! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
 //! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
-//! `imports` (with `pace`), `engine`, `chat`, `settings`, `measures`, `bench`, `notes`, `notices`,
-//! then the two entrances, `action` and `event`.
+//! `imports` (with `pace`), `engine`, `tabs`, `chat`, `settings`, `measures`, `bench`, `notes`,
+//! `notices`, then the two entrances, `action` and `event`.
 
 mod action;
 mod bench;
@@ -18,11 +18,13 @@ mod notices;
 mod pace;
 mod settings;
 mod start;
+mod tabs;
 
 pub use action::Action;
 pub use bench::Bench;
 pub use chat::{
-    Chat, Conversation, ConversationId, End, Live, TITLE_CHARS_MAX, Turn, TurnEnd, title_of,
+    Chat, Conversation, ConversationId, End, Live, Reconciled, TITLE_CHARS_MAX, Turn, TurnEnd,
+    reconcile, title_of,
 };
 pub use engine::Engine;
 pub use imports::{Import, ImportState, Imports, Origin};
@@ -33,6 +35,7 @@ pub use notices::{Notice, NoticeId, Notices};
 pub use pace::Pace;
 pub use settings::{FieldError, MAX_NEW_MAX, Settings};
 pub use start::Start;
+pub use tabs::Tabs;
 
 use format::ModelId;
 use protocol::{Command, Diagnostics, RequestId};
@@ -54,6 +57,8 @@ pub enum Effect {
     AskToPersist,
     OpenChat,
     StartWorker,
+    /// Ends it, wherever it is.
+    StopWorker,
 }
 
 /// The one word that sums up the page; tests and styles read it.
@@ -77,6 +82,21 @@ pub struct Durability {
     pub quota: Option<u64>,
 }
 
+/// What the worker said of itself, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub diagnostics: Diagnostics,
+    pub at: Millis,
+}
+
+impl std::ops::Deref for Known {
+    type Target = Diagnostics;
+
+    fn deref(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct App {
     pub start: Start,
@@ -89,7 +109,8 @@ pub struct App {
     pub bench: Bench,
     pub notes: Notes,
     pub notices: Notices,
-    pub diagnostics: Option<Diagnostics>,
+    pub tabs: Tabs,
+    pub diagnostics: Option<Known>,
     pub durability: Durability,
     /// An import did not fit: what could be deleted is shown.
     pub short_of_room: bool,
@@ -99,6 +120,8 @@ pub struct App {
     chosen: bool,
     /// The model whose load the page did not survive last time.
     unfinished_load: Option<ModelId>,
+    /// As above, and a person has been told.
+    pub died: Option<ModelId>,
     next_request: u32,
     /// Commands given before the worker was ready.
     waiting: Vec<Command>,
@@ -169,6 +192,8 @@ impl App {
     }
 
     fn load(&mut self, model: ModelId, opens_chat: bool) -> Vec<Effect> {
+        self.died = None;
+        self.unfinished_load = None;
         self.engine.begin(model, opens_chat);
         let mut effects = vec![Effect::MarkLoad(Some(model))];
         effects.extend(self.send(Command::Load { model, context: 0 }));
@@ -188,10 +213,7 @@ impl App {
             return Vec::new();
         };
         if self.unfinished_load == Some(model) {
-            self.notices
-                .add(crate::text::report(&crate::error::AppError::LoadDied(
-                    model,
-                )));
+            self.died = Some(model);
             return vec![Effect::MarkLoad(None)];
         }
         self.load(model, false)

@@ -8,7 +8,7 @@ mod storage;
 pub use reports::{code, diagnostics, receipt, report};
 pub use storage::{condition, damage, file_name, kept, space, storage, used};
 
-use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId};
+use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId, TabRole};
 
 /// `98362432` is "98.4 MB".
 pub fn bytes(count: u64) -> String {
@@ -124,6 +124,27 @@ pub fn cannot_chat(ability: ChatAbility) -> Option<(&'static str, &'static str)>
             "You can still measure it under About. To chat, choose an instruction-tuned file; \
              such names often end in “Instruct” or “chat”.",
         )),
+    }
+}
+
+/// What tests and styles read.
+pub fn role_name(role: TabRole) -> &'static str {
+    match role {
+        TabRole::Owner => "owner",
+        TabRole::Follower => "follower",
+        TabRole::Waiting => "waiting",
+        TabRole::Silent => "silent",
+        TabRole::Outdated => "outdated",
+    }
+}
+
+/// Which tab does the work; nothing where it is this one, as most people expect.
+pub fn role(role: TabRole) -> Option<&'static str> {
+    match role {
+        TabRole::Owner | TabRole::Outdated => None,
+        TabRole::Follower => Some("Another tab does the work"),
+        TabRole::Waiting => Some("Waiting until another tab with an earlier version has answered"),
+        TabRole::Silent => Some("The tab that does the work does not answer"),
     }
 }
 

@@ -122,10 +122,23 @@ fn Status() -> impl IntoView {
         },
     });
     let loaded = page.part(|app| app.engine.loaded().is_some());
+    let aside = page.part(|app| match &app.tabs.elsewhere {
+        Some(import) => Some(format!(
+            "Another tab is bringing in {}, {} %",
+            import.name,
+            text::percent(import.progress.bytes, import.progress.bytes_total)
+        )),
+        None => app.tabs.role.and_then(text::role).map(str::to_owned),
+    });
     view! {
         <p class="status" class:on=move || loaded.get()>
             <span class="dot" aria-hidden="true"></span>
-            <span id="model-name">{move || words.get()}</span>
+            <span class="status-words">
+                <span id="model-name">{move || words.get()}</span>
+                <Show when=move || aside.with(Option::is_some)>
+                    <span id="aside" class="muted">{move || aside.get()}</span>
+                </Show>
+            </span>
         </p>
     }
 }

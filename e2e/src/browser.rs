@@ -87,6 +87,16 @@ impl Browser {
         })
     }
 
+    /// Where the driver listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The driver's name for this browser.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
     /// Ends the browser as a crash would: it gets no time to write anything.
     pub fn crash(self) {
         kill_users_of(&self.profile);

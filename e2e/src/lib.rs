@@ -3,7 +3,8 @@
 //! Reading order: `error`, `places` (what must have been built), `process` (nothing outlives a
 //! test), `program` (the native answers), `http` and `folder` (the smallest client and server),
 //! `server` (`tinyrustlm serve`), `engine` and `screen` (what browsers need), `browser` (driver,
-//! profile, session), `page` (the app's page), `link` (a worker without a page).
+//! profile, session), `page` (the app's page), `window` (several
+//! tabs), `link` (a worker without a page).
 //!
 //! `./test` builds what is needed and runs these tests one after another.
 
@@ -19,6 +20,7 @@ mod process;
 mod program;
 mod screen;
 mod server;
+mod window;
 
 pub use browser::{Browser, Profile};
 pub use engine::Engine;

@@ -26,7 +26,10 @@ impl<'a> WorkerLink<'a> {
             const worker = new Worker('/worker.js' + args[0], { type: 'module' });
             worker.onmessage = ({ data }) => {
                 // The stop word of an engine with threads is no event.
-                if (Array.isArray(data)) window.e2eStopWord = data;
+                if (Array.isArray(data)) {
+                    // Nor is the name of the worker's own lock.
+                    if (data.length === 2) window.e2eStopWord = data;
+                }
                 else window.e2eEvents.push([...new Uint8Array(data)]);
             };
             worker.onerror = (event) => window.e2eEvents.push(`${event.message}`);

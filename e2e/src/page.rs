@@ -25,6 +25,11 @@ impl<'a> Page<'a> {
         Ok(page)
     }
 
+    /// The page that is shown already.
+    pub(crate) fn shown(browser: &'a Browser) -> Page<'a> {
+        Page { browser }
+    }
+
     /// As a person reloads. The driver's own refresh goes past the service worker, like a forced
     /// reload, and then tests another thing.
     pub async fn reload(self) -> Result<()> {

@@ -2,7 +2,9 @@
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
 //! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `receipt` (what
-//! really ran), `message` (page and worker), `catalogue` (what a server offers), `bench` (figures
+//! really ran), `message` (page and worker), `tabs` (workers of
+//! several tabs), `catalogue` (what a server offers),
+//! `diagnosis` (a failure and its circumstances), `bench` (figures
 //! of a device), `wire` (bytes of a message).
 #![no_std]
 
@@ -13,11 +15,13 @@ extern crate std;
 pub mod abi;
 mod bench;
 mod catalogue;
+mod diagnosis;
 mod lanes;
 mod manifest;
 mod message;
 mod receipt;
 mod result;
+mod tabs;
 mod wire;
 
 pub use bench::{
@@ -27,6 +31,9 @@ pub use bench::{
 pub use catalogue::{
     CATALOGUE_SCHEMA, Catalogue, CatalogueEntry, PUBLISHED_SCHEMA, Published, PublishedModel,
     PublishedSource, catalogue_message,
+};
+pub use diagnosis::{
+    DIAGNOSIS_SCHEMA, DiagnosticDetails, DiagnosticRecord, FailureRecord, ResourceSnapshot,
 };
 pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
@@ -42,4 +49,5 @@ pub use receipt::{
     RECEIPT_SCHEMA, Selection, SelfTestFacts,
 };
 pub use result::{ErrorReport, Stage, TrResult};
+pub use tabs::{Ask, Call, ClientId, Edition, Epoch, Role as TabRole, Tell, ToClient, ToOwner};
 pub use wire::{WireError, decode, encode};

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use format::{Digest, ModelId};
 use serde::{Deserialize, Serialize};
 
-use crate::{CapabilityReceipt, CatalogueEntry, ErrorReport, LaneId};
+use crate::{CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, LaneId, TabRole};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ImportId(pub u32);
@@ -80,6 +80,8 @@ pub enum Command {
     Export {
         model: ModelId,
     },
+    /// Takes the work away from a tab that does not answer; only on a person's word.
+    TakeOver,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,6 +222,18 @@ pub enum Event {
     Exported {
         model: ModelId,
     },
+    /// Who does the work has been settled, or has changed. With a new `epoch` a new owner begins:
+    /// [`Event::Ready`] follows when it can work.
+    Role {
+        role: TabRole,
+        epoch: u64,
+    },
+    /// The owner went away in the middle of this request; the text so far stands.
+    Interrupted {
+        request: RequestId,
+    },
+    /// An import that another tab asked for; `None` when it is over.
+    Elsewhere(Option<ForeignImport>),
 }
 
 /// What the server and the publisher offer together.
@@ -230,6 +244,12 @@ pub struct Offered {
     pub number: Option<u64>,
     /// Why the published catalogue was not believed.
     pub refused: Option<ErrorReport>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignImport {
+    pub name: String,
+    pub progress: ImportProgress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -344,7 +364,11 @@ pub struct Diagnostics {
     pub relaxed_calls: u64,
     pub fit: Option<FitReport>,
     pub stored_bytes: u64,
+    /// Where the model stands in its life.
+    pub state: String,
+    /// The worker's clock, by which the records are dated.
+    pub now_ms: u64,
     /// Newest failures, oldest first.
-    pub records: Vec<ErrorReport>,
+    pub records: Vec<FailureRecord>,
     pub receipt: CapabilityReceipt,
 }

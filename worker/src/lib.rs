@@ -2,9 +2,10 @@
 //!
 //! Reading order: `engine` (the engine as a trait, and its two implementors), `lane` (which build
 //! of it a browser gets), `publisher` (whose signature counts), `source` (where imported bytes
-//! come from), `session` (the conversation itself, without input or output), `words` (failures as
-//! sentences). In a browser `shell` connects it: messages and wakes, `owner` (one worker an origin), `files` (storage), `sources` (files and
-//! addresses), `lanes` (compiled engines).
+//! come from), `session` (the conversation itself, without input or output), `tabs` (one session,
+//! many pages), `words` (failures as sentences). In a browser `shell` connects it: messages and
+//! wakes, `tabs` (hands of several tabs), `files` (storage), `sources` (files and addresses),
+//! `lanes` (compiled engines).
 //!
 //! Invariant: only the shell and `engine/module.rs` name the browser; the session has no clock.
 
@@ -13,6 +14,7 @@ pub mod lane;
 mod publisher;
 pub mod session;
 pub mod source;
+pub mod tabs;
 pub mod threads;
 mod words;
 

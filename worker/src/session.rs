@@ -33,6 +33,7 @@ use desk::{Desk, Owner};
 use imports::Imports;
 use loading::Seat;
 use offers::Offers;
+use records::Scene;
 use requests::Requests;
 use scanning::Scan;
 use shelf::Shelf;
@@ -204,6 +205,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     /// Takes one input. `now_ms` is milliseconds of a clock that never goes back.
     pub fn handle(&mut self, now_ms: u64, input: Input<D, E>) {
         self.desk.now_ms = now_ms;
+        self.set_scene();
         match input {
             Input::Started(start) => self.on_started(start),
             Input::NotStarted { error, downgrades } => self.on_not_started(error, downgrades),
@@ -213,6 +215,21 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Input::Files { ticket, answer } => self.on_files(ticket, answer),
             Input::Wake => self.on_wake(),
         }
+    }
+
+    /// What a failure from now on is recorded with.
+    fn set_scene(&mut self) {
+        let committed_bytes = match &mut self.station {
+            Station::Ready(start) => start.engine.memory_bytes(),
+            _ => 0,
+        };
+        self.desk.records.set(Scene {
+            now_ms: self.desk.now_ms,
+            state: self.seat.state,
+            model: self.seat.wanted(),
+            reserved_bytes: self.seat.fit().map_or(0, |fit| fit.total),
+            committed_bytes,
+        });
     }
 
     /// The next thing to do; drain until `None` after every input.

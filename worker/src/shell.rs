@@ -1,34 +1,40 @@
 //! The worker in a browser: messages in and out, one owner an origin, and the loop that wakes the
 //! session.
 //!
-//! Start: hold the Web Lock, open the storage, load a lane, tell the session. The lock is held
-//! before any file is opened and for as long as the worker lives, so files never have two owners.
+//! Start: hold the worker's own lock, find the owner or become it (`tabs`). An owner then opens the
+//! storage, loads a lane and tells the session. The origin's lock is held before any file is opened
+//! and until all are closed, so files never have two owners.
 
 mod files;
 mod lanes;
-mod owner;
+mod locks;
 mod remembered;
 mod sources;
+mod tabs;
+mod wires;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use format::ModelId;
-use js_sys::{Array, ArrayBuffer, Reflect, Uint8Array};
-use protocol::{Command, ErrorReport, Event, Stage, Subject, TrResult, decode, encode};
+use js_sys::{Array, Function, Reflect, Uint8Array};
+use protocol::{ClientId, Command, ErrorReport, Event, Stage, Subject, TrResult, decode, encode};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{
-    DedicatedWorkerGlobalScope, File, MessageChannel, MessageEvent, MessagePort, UrlSearchParams,
+    Blob, DedicatedWorkerGlobalScope, MessageChannel, MessageEvent, MessagePort, UrlSearchParams,
 };
 
 use crate::engine::module::ModuleEngine;
 use crate::session::{Input, Output, Session, Start};
+use crate::tabs::{Tab, TabInput};
 use crate::words;
 use files::{BrowserDisk, Directory};
 use lanes::{LaneFailure, Wish};
 use remembered::Remembered;
 use sources::Sources;
+use tabs::{Files, tab_of};
+use wires::Wires;
 
 type BrowserEngine = ModuleEngine<BrowserDisk>;
 type BrowserInput = Input<BrowserDisk, BrowserEngine>;
@@ -39,7 +45,17 @@ struct Worker {
     /// Set when the storage is open.
     directory: RefCell<Option<Rc<Directory>>>,
     sources: Sources,
-    attached: Cell<u32>,
+    me: ClientId,
+    tab: RefCell<Tab>,
+    /// Set at the start, for as long as the worker lives.
+    wires: RefCell<Option<Rc<Wires>>>,
+    files: RefCell<Files>,
+    /// The file of the [`Event::Exported`] that is being passed on.
+    handed: RefCell<Option<Blob>>,
+    /// Gives the origin's lock back.
+    give_back: RefCell<Option<Function>>,
+    /// Counts the times this worker has owned: what an earlier term began is not heard in a later.
+    term: Cell<u32>,
     /// A message posted here comes back as a wake, after whatever is queued already.
     waker: MessagePort,
     /// Lanes that trapped.
@@ -50,18 +66,25 @@ struct Worker {
     remembered: RefCell<Option<Rc<Remembered>>>,
 }
 
-/// The entry, called when the module is ready. The page sends nothing before it is told so.
+/// The entry, called when the module is ready. `worker.js` holds what the page said before.
 #[wasm_bindgen(start)]
 pub fn start() -> Result<(), JsValue> {
     console_error_panic_hook::set_once();
     let scope: DedicatedWorkerGlobalScope = js_sys::global().unchecked_into();
     let channel = MessageChannel::new()?;
+    let (me, edition) = tab_of(&scope);
     let worker = Rc::new(Worker {
         sources: Sources::new(&scope.location().href()),
         scope,
+        me,
+        tab: RefCell::new(Tab::new(me, edition)),
+        wires: RefCell::default(),
+        files: RefCell::default(),
+        handed: RefCell::default(),
+        give_back: RefCell::default(),
+        term: Cell::new(0),
         session: RefCell::new(Session::new()),
         directory: RefCell::new(None),
-        attached: Cell::new(0),
         waker: channel.port2(),
         lost_lanes: RefCell::default(),
         handed_over: Cell::new(false),
@@ -85,27 +108,35 @@ pub fn start() -> Result<(), JsValue> {
     // Both listeners live as long as the worker.
     on_message.forget();
 
-    spawn_local(async move { worker.begin().await });
+    spawn_local(async move { worker.join().await });
     Ok(())
 }
 
 impl Worker {
-    /// Waits for the ownership of the files, then for storage and engine.
-    async fn begin(self: Rc<Self>) {
-        if !owner::try_to_own().await {
-            self.tell(&Event::Failed {
-                subject: Subject::Start,
-                error: elsewhere(),
-            });
-            owner::wait_to_own().await;
-        }
+    /// As the owner: opens storage and engine. What is found when the term is over is dropped,
+    /// and with it every file.
+    async fn work(self: Rc<Self>) {
+        let term = self.term.get();
         let forced = self.asked("storage");
         let directory = Rc::new(Directory::open(forced.as_deref()).await);
-        self.directory.replace(Some(directory));
         let browser = self.scope.navigator().user_agent().unwrap_or_default();
         let remembered = Rc::new(Remembered::open(browser).await);
+        if self.term.get() != term {
+            return;
+        }
+        self.directory.replace(Some(directory));
         self.remembered.replace(Some(remembered));
         self.load_engine().await;
+    }
+
+    /// Closes every file and ends the engine.
+    fn close(&self) {
+        self.term.set(self.term.get().wrapping_add(1));
+        self.session.replace(Session::new());
+        self.directory.replace(None);
+        self.remembered.replace(None);
+        self.lost_lanes.borrow_mut().clear();
+        self.hand_over(None);
     }
 
     async fn load_engine(self: &Rc<Self>) {
@@ -123,7 +154,12 @@ impl Worker {
             lost: &lost,
             remembered: &remembered,
         };
-        let input = match lanes::load(&self.scope, wish).await {
+        let term = self.term.get();
+        let loaded = lanes::load(&self.scope, wish).await;
+        if self.term.get() != term {
+            return;
+        }
+        let input = match loaded {
             Ok(loaded) => {
                 self.hand_over(loaded.engine.stop_word());
                 Input::Started(Start {
@@ -162,26 +198,16 @@ impl Worker {
 
     /// A message of the page.
     fn hear(self: &Rc<Self>, data: &JsValue) {
-        let (buffer, file) = match data.dyn_ref::<Array>() {
-            Some(pair) => (pair.get(0), pair.get(1).dyn_into::<File>().ok()),
-            None => (data.clone(), None),
-        };
-        let command = buffer
-            .dyn_ref::<ArrayBuffer>()
-            .and_then(|buffer| decode::<Command>(&Uint8Array::new(buffer).to_vec()).ok());
-        let Some(command) = command else {
+        let heard = wires::unpack(data);
+        let heard = heard.and_then(|(bytes, file)| Some((decode::<Command>(&bytes).ok()?, file)));
+        let Some((command, file)) = heard else {
             return self.tell(&Event::Failed {
                 subject: Subject::Start,
                 error: unreadable(),
             });
         };
-        let attached = file.map(|file| {
-            let number = self.attached.get().wrapping_add(1);
-            self.attached.set(number);
-            self.sources.attach(number, file);
-            number
-        });
-        self.give(Input::Command { command, attached });
+        let attached = file.and_then(|file| self.files.borrow_mut().keep(file));
+        self.tab(TabInput::Page { command, attached });
     }
 
     /// One input for the session, and everything that it wants then.
@@ -199,7 +225,7 @@ impl Worker {
 
     fn perform(self: &Rc<Self>, output: Output) {
         match output {
-            Output::Event(event) => self.tell(&event),
+            Output::Event(event) => self.tab(TabInput::Session(event)),
             Output::Address {
                 source,
                 url,
@@ -259,7 +285,13 @@ impl Worker {
     /// Gives the session what the future yields.
     fn later(self: &Rc<Self>, input: impl Future<Output = BrowserInput> + 'static) {
         let worker = Rc::clone(self);
-        spawn_local(async move { worker.give(input.await) });
+        let term = self.term.get();
+        spawn_local(async move {
+            let input = input.await;
+            if worker.term.get() == term {
+                worker.give(input);
+            }
+        });
     }
 
     /// The engine trapped: the next slower lane, or the slowest one again.
@@ -286,17 +318,25 @@ impl Worker {
                 Some(directory) => directory.file(&name).await,
                 None => Err(store::StoreError::Closed),
             };
-            let told = file.map(|file| {
-                let event = encode(&Event::Exported { model }).unwrap_or_default();
-                let buffer = Uint8Array::from(event.as_slice()).buffer();
-                worker.scope.post_message(&Array::of2(&buffer, &file))
-            });
-            if let Err(error) = told {
-                let error = words::store_error(&error, Stage::Store);
-                let subject = Subject::Store;
-                worker.tell(&Event::Failed { subject, error });
-            }
+            let event = match file {
+                Ok(file) => {
+                    worker.handed.replace(Some(file.into()));
+                    Event::Exported { model }
+                }
+                Err(error) => Event::Failed {
+                    subject: Subject::Store,
+                    error: words::store_error(&error, Stage::Store),
+                },
+            };
+            worker.tab(TabInput::Session(event));
         });
+    }
+
+    fn file_of(&self, event: &Event) -> Option<Blob> {
+        match event {
+            Event::Exported { .. } => self.handed.take(),
+            _ => None,
+        }
     }
 
     fn tell(&self, event: &Event) {
@@ -304,10 +344,14 @@ impl Worker {
             return;
         };
         let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+        let data = match self.file_of(event) {
+            Some(file) => Array::of2(&buffer, &file).into(),
+            None => JsValue::from(&buffer),
+        };
         let transfer = Array::of1(&buffer);
         if self
             .scope
-            .post_message_with_transfer(&buffer, &transfer)
+            .post_message_with_transfer(&data, &transfer)
             .is_err()
         {
             // The page is gone, and this worker with it.
@@ -325,14 +369,6 @@ impl Worker {
 fn cross_origin_isolated() -> bool {
     Reflect::get(&js_sys::global(), &"crossOriginIsolated".into())
         .is_ok_and(|isolated| isolated.is_truthy())
-}
-
-fn elsewhere() -> ErrorReport {
-    words::illegal(
-        Stage::Start,
-        "TinyRustLM is already open in another tab",
-        "close it and reload; this tab takes over as soon as the other one is closed",
-    )
 }
 
 fn unreadable() -> ErrorReport {

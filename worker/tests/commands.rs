@@ -221,7 +221,7 @@ fn failures_are_kept_without_what_was_said() {
     match world.events.last() {
         Some(Event::Diagnostics(diagnostics)) => {
             assert_eq!(diagnostics.records.len(), RECORDS_MAX);
-            assert_eq!(diagnostics.records[0].stage, Stage::Convert);
+            assert_eq!(diagnostics.records[0].report.stage, Stage::Convert);
             let told = format!("{:?}", diagnostics.records);
             assert!(!told.contains("secret"), "{told}");
         }

@@ -1,8 +1,9 @@
-//! Tells the service worker which files belong to this build.
+//! Tells the service worker which files belong to this build, and page and worker its name.
 //!
 //! `public/sw.js` has two placeholders, each once: `/*PRECACHE*/[]` becomes the list of all files
 //! by address, and `"/*BUILD*/"` the name of the build, a hash over all of them. So a change of
-//! any file changes the service worker, and the browser notices.
+//! any file changes the service worker, and the browser notices. The page and the worker's script
+//! have the name's placeholder too: a page and a worker of two builds tell each other apart.
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +12,8 @@ use crate::error::{Result, XtaskError};
 use crate::stamp::{self, Fingerprint};
 
 const FILE: &str = "sw.js";
+/// These are told the build's name and nothing else.
+const NAMED: [&str; 2] = ["index.html", "worker.js"];
 const LIST: &str = "/*PRECACHE*/[]";
 const BUILD: &str = "\"/*BUILD*/\"";
 /// Hexadecimal digits of the hash that make a build's name.
@@ -32,21 +35,34 @@ pub fn inject(dist: &Path) -> Result<()> {
         addresses.push(address);
     }
     let build = inputs.finish().to_string();
-    let text =
-        filled(&text, &addresses, &build[..BUILD_DIGITS]).map_err(|(placeholder, found)| {
-            XtaskError::Placeholder {
-                file: path.clone(),
-                placeholder,
-                found,
-            }
-        })?;
+    let build = &build[..BUILD_DIGITS];
+    let text = filled(&text, &addresses, build).map_err(faulty(&path))?;
     fs::write(&path, text).map_err(XtaskError::io(&path))?;
-    println!(
-        "build {}: {} files",
-        &build[..BUILD_DIGITS],
-        addresses.len()
-    );
+    for name in NAMED {
+        let path = dist.join(name);
+        let text = fs::read_to_string(&path).map_err(XtaskError::io(&path))?;
+        let text = named(&text, build).map_err(faulty(&path))?;
+        fs::write(&path, text).map_err(XtaskError::io(&path))?;
+    }
+    println!("build {build}: {} files", addresses.len());
     Ok(())
+}
+
+fn faulty(file: &Path) -> impl FnOnce((&'static str, usize)) -> XtaskError {
+    let file = file.to_owned();
+    move |(placeholder, found)| XtaskError::Placeholder {
+        file,
+        placeholder,
+        found,
+    }
+}
+
+/// The text with the build's name, or how often its place stands there if not once.
+fn named(text: &str, build: &str) -> std::result::Result<String, (&'static str, usize)> {
+    match text.matches(BUILD).count() {
+        1 => Ok(text.replace(BUILD, &format!("\"{build}\""))),
+        found => Err((BUILD, found)),
+    }
 }
 
 /// The text with both placeholders filled, or the placeholder that does not stand there once.
@@ -55,20 +71,16 @@ fn filled(
     addresses: &[String],
     build: &str,
 ) -> std::result::Result<String, (&'static str, usize)> {
-    for placeholder in [LIST, BUILD] {
-        let found = text.matches(placeholder).count();
-        if found != 1 {
-            return Err((placeholder, found));
-        }
+    let found = text.matches(LIST).count();
+    if found != 1 {
+        return Err((LIST, found));
     }
     let quoted: Vec<String> = addresses
         .iter()
         .map(|address| serde_json::Value::from(address.as_str()).to_string())
         .collect();
     let list = format!("[{}]", quoted.join(","));
-    Ok(text
-        .replace(LIST, &list)
-        .replace(BUILD, &format!("\"{build}\"")))
+    named(&text.replace(LIST, &list), build)
 }
 
 #[cfg(test)]
@@ -84,13 +96,22 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
+        for name in NAMED {
+            fs::write(folder.path().join(name), "build=\"/*BUILD*/\"").unwrap();
+        }
         folder
     }
 
     fn injected(files: &[(&str, &str)]) -> String {
         let folder = dist(files);
         inject(folder.path()).unwrap();
-        fs::read_to_string(folder.path().join(FILE)).unwrap()
+        let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
+        for name in NAMED {
+            let named = fs::read_to_string(folder.path().join(name)).unwrap();
+            let build = named.strip_prefix("build=").unwrap();
+            assert!(text.contains(&format!("const BUILD = {build};")), "{named}");
+        }
+        text
     }
 
     #[test]
@@ -102,7 +123,10 @@ mod tests {
             (".stamp", "3"),
         ]);
         let first = text.lines().next().unwrap();
-        assert_eq!(first, r#"const FILES = ["a/c.wasm","b.js"];"#);
+        assert_eq!(
+            first,
+            r#"const FILES = ["a/c.wasm","b.js","index.html","worker.js"];"#
+        );
         assert!(!text.contains("BUILD*/"));
     }
 

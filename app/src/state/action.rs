@@ -1,11 +1,11 @@
 //! What a person does, and what the browser says, and what follows from it.
 
 use format::ModelId;
-use protocol::{CatalogueEntry, Command};
+use protocol::{CatalogueEntry, Command, RequestId};
 
 use super::{
-    App, Conversation, ConversationId, Durability, Effect, Engine, Millis, NoticeId, Origin, Probe,
-    Settings, Start, entry_id,
+    App, Chat, Conversation, ConversationId, Durability, Effect, Engine, Millis, NoticeId, Origin,
+    Probe, Settings, Start, entry_id,
 };
 use crate::error::AppError;
 use crate::text;
@@ -20,6 +20,16 @@ pub enum Action {
     },
     Durable(Durability),
     LinkLost(AppError),
+    /// Another tab has saved this.
+    Shared(Conversation),
+    /// Another tab has deleted this.
+    Unshared(ConversationId),
+    /// What was saved under the first name is kept under the second, beside another tab's.
+    Parted(ConversationId, ConversationId, Box<Conversation>),
+    /// The browser stops this page for a while, or for good.
+    Asleep,
+    /// It goes on.
+    Awake,
     Trouble(AppError),
 
     ImportFile {
@@ -48,6 +58,10 @@ pub enum Action {
     Again {
         seed: u64,
     },
+    /// Goes on with the last answer, which was cut off.
+    GoOn {
+        seed: u64,
+    },
     Stop,
     NewConversation,
     Open(ConversationId),
@@ -60,6 +74,8 @@ pub enum Action {
     Inspect,
     /// Builds of the engine that failed here before are to be tried again.
     RetryEngines,
+    /// The tab that does the work does not answer: this one is to do it.
+    TakeOver,
     Dismiss(NoticeId),
     Restart,
 }
@@ -83,6 +99,23 @@ impl App {
                 Vec::new()
             }
             Action::LinkLost(error) => self.link_lost(now, &error),
+            Action::Shared(theirs) => {
+                self.chat.adopt(theirs);
+                Vec::new()
+            }
+            Action::Unshared(id) => {
+                self.chat.gone(id);
+                Vec::new()
+            }
+            Action::Parted(old, new, theirs) => {
+                self.chat.parted(old, new, *theirs);
+                Vec::new()
+            }
+            Action::Asleep => self.fall_asleep(now),
+            Action::Awake => match self.start {
+                Start::Waiting => vec![Effect::StartWorker],
+                _ => Vec::new(),
+            },
             Action::Trouble(error) => {
                 self.notices.add(text::report(&error));
                 Vec::new()
@@ -104,11 +137,14 @@ impl App {
             }
             Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
             Action::RetryEngines => self.send(Command::ForgetFailures).into_iter().collect(),
+            // It cannot wait until the worker is ready: it is what makes it so.
+            Action::TakeOver => vec![Effect::Send(Command::TakeOver)],
             Action::Measure(probe) => self.measure(probe),
             Action::Bench => self.begin_bench(now),
             Action::StopBench => self.stop_bench(),
             Action::Send { .. }
             | Action::Again { .. }
+            | Action::GoOn { .. }
             | Action::Stop
             | Action::NewConversation
             | Action::Open(_)
@@ -132,6 +168,12 @@ impl App {
                     return Vec::new();
                 }
                 self.answer(now, seed)
+            }
+            Action::GoOn { seed } => {
+                if !self.can_send() || !self.chat.reopen() {
+                    return Vec::new();
+                }
+                self.ask_model(now, seed, Chat::go_on)
             }
             Action::Stop => {
                 let stop = self.chat.stop().map(|request| Command::Stop { request });
@@ -163,6 +205,15 @@ impl App {
 
     /// Asks the model for the answer to the last question of the current conversation.
     fn answer(&mut self, now: Millis, seed: u64) -> Vec<Effect> {
+        self.ask_model(now, seed, Chat::answer)
+    }
+
+    fn ask_model(
+        &mut self,
+        now: Millis,
+        seed: u64,
+        open: fn(&mut Chat, Millis, RequestId, String, u64),
+    ) -> Vec<Effect> {
         let (Some(conversation), Some((model, _))) = (self.chat.current(), self.engine.loaded())
         else {
             return Vec::new();
@@ -172,7 +223,7 @@ impl App {
         let seed = self.settings.seed.unwrap_or(seed);
         let sampling = self.settings.sampling(seed);
         let request = self.request();
-        self.chat.answer(now, request, name, seed);
+        open(&mut self.chat, now, request, name, seed);
         let mut effects = vec![Effect::SaveConversation(id)];
         effects.extend(self.send(Command::Chat {
             request,
@@ -266,18 +317,17 @@ impl App {
 
     fn link_lost(&mut self, now: Millis, error: &AppError) -> Vec<Effect> {
         let report = text::report(error);
-        self.start = Start::Failed(report.clone());
-        // A model whose load took the worker down is not loaded again without being asked.
-        if let Engine::Loading { model, .. } = self.engine {
-            self.unfinished_load = Some(model);
-        }
-        self.engine = Engine::Empty;
         self.imports.lost();
-        self.measures.lost();
-        self.bench.lost();
         self.waiting.clear();
-        self.notices.add(report);
-        let ended = self.chat.lost(now).map(Effect::SaveConversation);
-        [Effect::MarkLoad(None)].into_iter().chain(ended).collect()
+        self.tabs.lost();
+        let mut effects = self.engine_gone(now);
+        self.notices.add(report.clone());
+        if *error == AppError::WorkerDied && self.may_restart(now) {
+            self.start = Start::Waiting;
+            effects.push(Effect::StartWorker);
+        } else {
+            self.start = Start::Failed(report);
+        }
+        effects
     }
 }

@@ -3,7 +3,11 @@
 //! A conversation is complete without a model: it can be read, opened and deleted while nothing
 //! is loaded. What a person wrote is never lost to a failure; the answer says how it ended.
 
+mod shared;
+
 use protocol::{Figures, Finish, Message, RequestId, Role, TrResult};
+
+pub use shared::{Reconciled, reconcile};
 
 use super::Millis;
 
@@ -20,6 +24,8 @@ pub struct Conversation {
     pub id: ConversationId,
     pub title: String,
     pub updated: Millis,
+    /// Of the kept record that this is based on; 0 is none.
+    pub revision: u64,
     pub turns: Vec<Turn>,
 }
 
@@ -46,7 +52,7 @@ pub enum End {
         figures: Figures,
     },
     Failed(TrResult),
-    /// The page went away in the middle of it.
+    /// The page or its engine went away in the middle of it.
     Interrupted,
 }
 
@@ -70,6 +76,21 @@ pub struct Chat {
     /// `None` is a new conversation in which nothing has been said.
     current: Option<ConversationId>,
     live: Option<Live>,
+}
+
+impl Turn {
+    /// An answer that was cut off, and has words to go on from.
+    pub fn can_go_on(&self) -> bool {
+        let end = self.end.as_ref().map(|end| end.end);
+        let is_cut = match end {
+            Some(End::Interrupted) => true,
+            Some(End::Finished { finish, .. }) => {
+                matches!(finish, Finish::Length | Finish::Cancelled)
+            }
+            Some(End::Failed(_)) | None => false,
+        };
+        is_cut && self.role == Role::Assistant && !self.text.is_empty()
+    }
 }
 
 /// The first line of what was asked, cut at a word where possible.
@@ -261,6 +282,35 @@ impl Chat {
         });
     }
 
+    /// The last answer of the current conversation, cut off with some words, loses its end; true
+    /// if there is one.
+    pub fn reopen(&mut self) -> bool {
+        let conversation = self.current.and_then(|id| self.get(id));
+        let turn = conversation.and_then(|conversation| conversation.turns.last_mut());
+        match turn {
+            Some(turn) if turn.can_go_on() => {
+                turn.end = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// `request` adds to the answer that was reopened.
+    pub fn go_on(&mut self, now: Millis, request: RequestId, model: String, seed: u64) {
+        if let Some(conversation) = self.current {
+            self.live = Some(Live {
+                request,
+                conversation,
+                prefill: None,
+                stopping: false,
+                model,
+                seed,
+                saved: now,
+            });
+        }
+    }
+
     pub fn prefill(&mut self, request: RequestId, done: u32, total: u32) {
         if let Some(live) = self.live.as_mut().filter(|live| live.request == request) {
             live.prefill = Some((done, total));
@@ -304,7 +354,7 @@ impl Chat {
     /// The worker is gone, and with it the answer's end.
     pub fn lost(&mut self, now: Millis) -> Option<ConversationId> {
         let request = self.live.as_ref()?.request;
-        self.end(now, request, End::Failed(TrResult::WorkerFailure))
+        self.end(now, request, End::Interrupted)
     }
 
     /// Identified by the time it began; two in one millisecond are told apart by counting on.
@@ -317,6 +367,7 @@ impl Chat {
             id,
             title,
             updated: now,
+            revision: 0,
             turns: Vec::new(),
         });
         id

@@ -55,14 +55,24 @@ impl Engine {
         };
     }
 
+    /// Also of a load that another tab asked for.
     pub fn progress(&mut self, id: ModelId, now_done: u64, now_total: u64) {
-        if let Engine::Loading {
-            model, done, total, ..
-        } = self
-            && *model == id
-        {
-            *done = now_done;
-            *total = now_total;
+        match self {
+            Engine::Loading {
+                model, done, total, ..
+            } if *model == id => {
+                *done = now_done;
+                *total = now_total;
+            }
+            Engine::Loading { .. } => {}
+            _ => {
+                *self = Engine::Loading {
+                    model: id,
+                    done: now_done,
+                    total: now_total,
+                    opens_chat: false,
+                };
+            }
         }
     }
 }

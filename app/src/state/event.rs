@@ -4,7 +4,7 @@ use protocol::{
     Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TrResult,
 };
 
-use super::{Action, App, Effect, End, Engine, Millis, Start, eviction};
+use super::{Action, App, Effect, End, Engine, Known, Millis, Start, eviction};
 
 impl App {
     pub fn apply(&mut self, now: Millis, event: Event) -> Vec<Effect> {
@@ -63,6 +63,8 @@ impl App {
                 return self.send(Command::ListModels).into_iter().collect();
             }
             Event::Loading { model, done, total } => self.engine.progress(model, done, total),
+            Event::Role { role, epoch } => return self.role(now, role, epoch),
+            Event::Elsewhere(import) => self.tabs.elsewhere = import,
             Event::Loaded { model, fit } => return self.loaded(now, model, fit),
             Event::Unloaded => {
                 // A load that was asked for since then stands.
@@ -70,7 +72,13 @@ impl App {
                     self.engine = Engine::Empty;
                 }
             }
-            Event::Diagnostics(diagnostics) => self.diagnostics = Some(*diagnostics),
+            Event::Diagnostics(diagnostics) => {
+                let diagnostics = *diagnostics;
+                self.diagnostics = Some(Known {
+                    diagnostics,
+                    at: now,
+                });
+            }
             Event::Failed { subject, error } => return self.failed(now, subject, error),
             Event::FailuresForgotten => return self.act(now, Action::Restart),
             // Its file has gone another way.
@@ -78,6 +86,7 @@ impl App {
             Event::Prefill { .. }
             | Event::Text { .. }
             | Event::Done { .. }
+            | Event::Interrupted { .. }
             | Event::Measured { .. } => return self.worked(now, event),
         }
         Vec::new()
@@ -103,6 +112,10 @@ impl App {
             } => self
                 .chat
                 .end(now, request, End::Finished { finish, figures }),
+            Event::Interrupted { request } => {
+                self.measures.failed(request);
+                self.chat.end(now, request, End::Interrupted)
+            }
             Event::Measured {
                 request,
                 figures,
@@ -127,6 +140,8 @@ impl App {
         );
         self.settings.last_model = Some(model.id);
         self.notes.used(now, &model);
+        self.unfinished_load = None;
+        self.died = None;
         self.measures.clear();
         self.engine = Engine::Loaded { model, fit };
         let mut effects = vec![

@@ -1,9 +1,13 @@
 //! What went wrong, in words.
 
-use protocol::{Diagnostics, ErrorReport, Stage, TrResult};
+use protocol::{
+    DIAGNOSIS_SCHEMA, DiagnosticDetails, DiagnosticRecord, Diagnostics, ErrorReport, FailureRecord,
+    ResourceSnapshot, Stage, TrResult,
+};
 
 use super::bytes;
 use crate::error::AppError;
+use crate::state::Known;
 
 /// A heading for a failure; the report's own sentences follow it.
 pub fn code(code: TrResult) -> &'static str {
@@ -39,11 +43,12 @@ pub fn report(error: &AppError) -> ErrorReport {
 
 fn place(error: &AppError) -> (TrResult, Stage) {
     match error {
-        AppError::WorkerRefused | AppError::WorkerDied | AppError::MessageUnreadable => {
-            (TrResult::WorkerFailure, Stage::Start)
-        }
+        AppError::WorkerRefused
+        | AppError::WorkerDied
+        | AppError::MessageUnreadable
+        | AppError::OtherBuild
+        | AppError::Outdated => (TrResult::WorkerFailure, Stage::Start),
         AppError::ImportBusy => (TrResult::IllegalState, Stage::Import),
-        AppError::LoadDied(_) => (TrResult::OutOfMemory, Stage::Load),
         AppError::SavedUnavailable
         | AppError::SavedWrite
         | AppError::SavedRead
@@ -60,11 +65,11 @@ fn what(error: &AppError) -> String {
         AppError::WorkerDied => {
             "The engine stopped without being asked to, often for want of memory."
         }
-        AppError::MessageUnreadable => "The page and its engine are of different builds.",
-        AppError::ImportBusy => "Another model is being brought in; one is taken at a time.",
-        AppError::LoadDied(_) => {
-            "The page ended while it was loading this model, so it was not loaded by itself again."
+        AppError::MessageUnreadable | AppError::OtherBuild => {
+            "The page and its engine are of different builds."
         }
+        AppError::Outdated => "Another tab works with a newer version of TinyRustLM.",
+        AppError::ImportBusy => "Another model is being brought in; one is taken at a time.",
         AppError::SavedUnavailable => {
             "This window offers no database, so conversations last only until it closes."
         }
@@ -88,11 +93,15 @@ fn remedy(error: &AppError) -> &'static str {
             "Reload the page; if that does not help, a content blocker may be stopping it."
         }
         AppError::WorkerDied => {
-            "Your conversations are safe. Start the engine again, or use a smaller model."
+            "Your conversations are safe. If it happens again, use a smaller model."
         }
         AppError::MessageUnreadable => "Reload the page so that both come from one build.",
+        AppError::OtherBuild => {
+            "Reload the page; if that does not help, open it once with ?fresh at the end of the \
+             address."
+        }
+        AppError::Outdated => "Reload this tab to use it too; conversations can be read meanwhile.",
         AppError::ImportBusy => "Wait until it is here or cancel it, then try again.",
-        AppError::LoadDied(_) => "Load it from Models when you like, or choose a smaller one.",
         AppError::SavedUnavailable => {
             "Copy what you want to keep, or use a window that is not private."
         }
@@ -107,40 +116,73 @@ fn remedy(error: &AppError) -> &'static str {
     }
 }
 
-/// Diagnostics as a person can paste them; sentences and numbers only.
-pub fn diagnostics(known: &Diagnostics) -> String {
-    let mut out = format!(
-        "TinyRustLM {}\nlane {}, {} self-tests, isolated {}\nstorage {:?}, {} stored\n\
-         kernel calls: {} scalar, {} simd, {} relaxed\n",
-        env!("CARGO_PKG_VERSION"),
-        known.lane.lane.name(),
-        known.lane.self_tests,
-        known.lane.cross_origin_isolated,
-        known.storage,
-        bytes(known.stored_bytes),
-        known.scalar_calls,
-        known.simd_calls,
-        known.relaxed_calls,
-    );
-    if let Some(sha256) = known.lane.sha256 {
-        out.push_str(&format!("build {sha256}\n"));
+/// Diagnostics as a person can paste them: JSON, one record for each failure, and the state of
+/// things first. `utc` writes a time in milliseconds since 1970; `Known` has the page's now.
+pub fn diagnostics(known: &Known, utc: &dyn Fn(u64) -> String) -> String {
+    let Known { diagnostics, at } = known;
+    let records: Vec<DiagnosticRecord> = diagnostics
+        .records
+        .iter()
+        .map(|record| {
+            let ago = diagnostics.now_ms.saturating_sub(record.at_ms);
+            diagnosis(diagnostics, record, utc(at.saturating_sub(ago)))
+        })
+        .collect();
+    let whole = serde_json::json!({
+        "runtime_version": env!("CARGO_PKG_VERSION"),
+        "build_profile": diagnostics.lane.lane.name(),
+        "self_tests": diagnostics.lane.self_tests,
+        "cross_origin_isolated": diagnostics.lane.cross_origin_isolated,
+        "storage": format!("{:?}", diagnostics.storage),
+        "stored": bytes(diagnostics.stored_bytes),
+        "state": diagnostics.state,
+        "memory_bytes": diagnostics.fit.map(|fit| fit.total),
+        "memory_limit_bytes": diagnostics.fit.map(|fit| fit.limit),
+        "kernel_calls": {
+            "scalar": diagnostics.scalar_calls,
+            "simd": diagnostics.simd_calls,
+            "relaxed": diagnostics.relaxed_calls,
+        },
+        "records": records,
+    });
+    serde_json::to_string_pretty(&whole).unwrap_or_default()
+}
+
+fn diagnosis(
+    known: &Diagnostics,
+    record: &FailureRecord,
+    utc_timestamp: String,
+) -> DiagnosticRecord {
+    let lane = known.lane.lane.name();
+    DiagnosticRecord {
+        schema: DIAGNOSIS_SCHEMA.into(),
+        runtime_version: env!("CARGO_PKG_VERSION").into(),
+        build_profile: lane.into(),
+        model_id: record.model.map(|model| model.root.to_string()),
+        artifact_sha256: known.lane.sha256,
+        stage: record.report.stage,
+        error_code: record.report.code,
+        message: record.report.what.clone(),
+        details: DiagnosticDetails {
+            state: record.state.clone(),
+            remedy: record.report.remedy.clone(),
+            backend: lane.into(),
+            cross_origin_isolated: known.lane.cross_origin_isolated,
+            storage: format!("{:?}", known.storage),
+            workers: known.receipt.observed.workers_started,
+        },
+        resource_snapshot: ResourceSnapshot {
+            reserved_bytes: record.reserved_bytes,
+            committed_bytes: record.committed_bytes,
+            duplicate_copy_bytes: 0,
+        },
+        utc_timestamp,
     }
-    if let Some(fit) = known.fit {
-        out.push_str(&format!("memory {} of {} bytes\n", fit.total, fit.limit));
-    }
-    for record in &known.records {
-        let (code, stage) = (record.code, record.stage);
-        out.push_str(&format!(
-            "{code:?} at {stage:?}: {} {}\n",
-            record.what, record.remedy
-        ));
-    }
-    out
 }
 
 /// The receipt as JSON; empty if it could not be written, which its types rule out.
-pub fn receipt(known: &Diagnostics) -> String {
-    serde_json::to_string_pretty(&known.receipt).unwrap_or_default()
+pub fn receipt(known: &Known) -> String {
+    serde_json::to_string_pretty(&known.diagnostics.receipt).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -149,17 +191,13 @@ mod tests {
 
     #[test]
     fn every_own_error_says_what_and_what_next() {
-        let digest = format::Digest::default();
-        let model = format::ModelId {
-            root: format::Root(digest),
-            length: 1,
-        };
         let all = [
             AppError::WorkerRefused,
             AppError::WorkerDied,
             AppError::MessageUnreadable,
+            AppError::OtherBuild,
+            AppError::Outdated,
             AppError::ImportBusy,
-            AppError::LoadDied(model),
             AppError::SavedUnavailable,
             AppError::SavedWrite,
             AppError::SavedRead,
@@ -174,5 +212,72 @@ mod tests {
                 "{report:?}"
             );
         }
+    }
+
+    /// Field names as the document of the deterministic runtime has them, and nothing of what was
+    /// said: a failure's words never hold it, and no other field could.
+    #[test]
+    fn a_copied_record_has_the_agreed_shape() {
+        let record = FailureRecord {
+            report: ErrorReport {
+                code: TrResult::OutOfMemory,
+                stage: Stage::Allocate,
+                what: "What.".into(),
+                remedy: "Do.".into(),
+            },
+            at_ms: 4_000,
+            state: "Planned".into(),
+            model: None,
+            reserved_bytes: 7,
+            committed_bytes: 3,
+        };
+        let diagnostics = Diagnostics {
+            lane: protocol::LaneReport {
+                lane: protocol::LaneId::ScalarWasm32,
+                sha256: None,
+                self_tests: 1,
+                cross_origin_isolated: false,
+            },
+            storage: protocol::StorageKind::Memory,
+            scalar_calls: 1,
+            simd_calls: 0,
+            relaxed_calls: 0,
+            fit: None,
+            stored_bytes: 0,
+            state: "Unloaded".into(),
+            now_ms: 5_000,
+            records: vec![record],
+            receipt: Default::default(),
+        };
+        let known = Known {
+            diagnostics,
+            at: 10_000,
+        };
+        let text = diagnostics_text(&known);
+        let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let record = whole["records"][0].as_object().unwrap();
+        let names = [
+            "runtime_version",
+            "build_profile",
+            "model_id",
+            "artifact_sha256",
+            "stage",
+            "error_code",
+            "message",
+            "details",
+            "resource_snapshot",
+            "utc_timestamp",
+        ];
+        for name in names {
+            assert!(record.contains_key(name), "{name}");
+        }
+        assert_eq!(record["utc_timestamp"], "at 9000", "a second before now");
+        assert_eq!(record["error_code"], "OutOfMemory");
+        assert_eq!(record["resource_snapshot"]["reserved_bytes"], 7);
+        assert_eq!(record["resource_snapshot"]["duplicate_copy_bytes"], 0);
+    }
+
+    fn diagnostics_text(known: &Known) -> String {
+        diagnostics(known, &|millis| format!("at {millis}"))
     }
 }

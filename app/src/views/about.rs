@@ -216,13 +216,13 @@ fn Records() -> impl IntoView {
     let records = page.part(|app| {
         app.diagnostics
             .as_ref()
-            .map(|known| known.records.clone())
-            .unwrap_or_default()
+            .map(|known| known.records.iter().map(|one| one.report.clone()).collect())
+            .unwrap_or_else(Vec::new)
     });
     let whole = page.part(|app| {
         app.diagnostics
             .as_ref()
-            .map(text::diagnostics)
+            .map(|known| text::diagnostics(known, &utc))
             .unwrap_or_default()
     });
     view! {
@@ -237,6 +237,10 @@ fn Records() -> impl IntoView {
             >
                 <ul class="reports">{move || records.get().into_iter().map(report).collect_view()}</ul>
             </Show>
+            <details>
+                <summary>"Show what is copied"</summary>
+                <pre id="diagnosis">{move || whole.get()}</pre>
+            </details>
             <p class="actions">
                 <Copy words=whole/>
                 <button class="quiet" type="button" on:click=move |_| page.act(Action::Inspect)>
@@ -270,4 +274,10 @@ fn Receipt() -> impl IntoView {
             <p class="actions"><Copy words=whole/></p>
         </section>
     }
+}
+
+/// Milliseconds since 1970 as a date that a person and a program can read.
+fn utc(millis: u64) -> String {
+    let date = js_sys::Date::new(&(millis as f64).into());
+    date.to_iso_string().into()
 }

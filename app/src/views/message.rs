@@ -100,12 +100,13 @@ fn Under(conversation: ConversationId, at: usize, words: Memo<String>) -> impl I
     let remark = move || match end.get()?.end {
         End::Finished { finish, .. } => text::finish(finish),
         End::Failed(code) => Some(text::code(code)),
-        End::Interrupted => Some("Cut off when the page was closed"),
+        End::Interrupted => Some("Interrupted"),
     };
     let seed = move || end.get().map(|end| format!("Seed {}", end.seed));
     let again = page.part(move |app| {
         app.can_send() && app.chat.current().is_some_and(|c| c.turns.len() == at + 1)
     });
+    let cut = page.part(move |app| turn(app, conversation, at).is_some_and(Turn::can_go_on));
     view! {
         <footer class="under">
             <span class="remark">{remark}</span>
@@ -113,6 +114,15 @@ fn Under(conversation: ConversationId, at: usize, words: Memo<String>) -> impl I
             <span class="actions">
                 <Show when=move || !words.with(String::is_empty)>
                     <Copy words/>
+                </Show>
+                <Show when=move || again.get() && cut.get()>
+                    <button
+                        class="quiet go-on"
+                        type="button"
+                        on:click=move |_| page.act(Action::GoOn { seed: fresh_seed() })
+                    >
+                        "Go on"
+                    </button>
                 </Show>
                 <Show when=move || again.get()>
                     <button

@@ -3,9 +3,14 @@
 
 use leptos::prelude::*;
 
-use crate::page::Page;
+use protocol::TabRole;
+
+use crate::page::{Page, tell_boot};
 use crate::state::{Action, Notice, Start};
 use crate::text;
+
+/// The same page with an engine that takes no more memory than it needs, and no threads.
+const LESS: &str = "?lane=simd128-wasm32";
 
 /// Set by `boot.js` on the root element when a new version waits.
 const UPDATE_MARK: &str = "data-update";
@@ -57,9 +62,67 @@ fn One(notice: Notice) -> impl IntoView {
 #[component]
 fn Restart() -> impl IntoView {
     let page = Page::here();
+    let outdated = page.part(|app| app.tabs.role == Some(TabRole::Outdated));
     let failed = page.part(|app| matches!(app.start, Start::Failed(_)));
+    let silent = page.part(|app| app.tabs.role == Some(TabRole::Silent));
+    let died = page.part(|app| {
+        let id = app.died?;
+        let name = app.library.find(id).map(|model| model.name.clone());
+        Some((id, name.unwrap_or_else(|| "the model".into())))
+    });
     view! {
-        <Show when=move || failed.get()>
+        <Show when=move || died.with(Option::is_some)>
+            <div class="notice plain" id="died" role="status">
+                <p>
+                    "TinyRustLM ended while it was loading "
+                    {move || died.get().map(|(_, name)| name)}
+                    ", so it was not loaded again by itself. A smaller model, or one thread, takes \
+                     less memory."
+                </p>
+                <div class="actions">
+                    <a class="button quiet" href=LESS>"Try with one thread"</a>
+                    <button
+                        id="load-again"
+                        class="primary"
+                        type="button"
+                        on:click=move |_| {
+                            if let Some((id, _)) = died.get_untracked() {
+                                page.act(Action::Load(id));
+                            }
+                        }
+                    >
+                        "Load it again"
+                    </button>
+                </div>
+            </div>
+        </Show>
+        <Show when=move || silent.get()>
+            <div class="notice plain" role="status">
+                <p>"The tab that does the work does not answer; it may be asleep."</p>
+                <button
+                    id="take-over"
+                    class="primary"
+                    type="button"
+                    on:click=move |_| page.act(Action::TakeOver)
+                >
+                    "Do the work here"
+                </button>
+            </div>
+        </Show>
+        <Show when=move || outdated.get()>
+            <div class="notice plain" role="status">
+                <p>"This tab shows an earlier version than the one that works now."</p>
+                <button
+                    id="reload"
+                    class="primary"
+                    type="button"
+                    on:click=move |_| window().location().reload().unwrap_or_default()
+                >
+                    "Reload this tab"
+                </button>
+            </div>
+        </Show>
+        <Show when=move || failed.get() && !outdated.get()>
             <div class="notice plain">
                 <p>"The engine is not running; conversations can still be read."</p>
                 <button
@@ -83,12 +146,7 @@ fn UpdateOffer() -> impl IntoView {
     let (ready, set_ready) = signal(marked());
     let heard = window_event_listener_untyped(UPDATE_READY, move |_| set_ready.set(true));
     on_cleanup(move || heard.remove());
-    let accept = move |_| {
-        if let Ok(event) = web_sys::Event::new(UPDATE_ACCEPTED) {
-            // The answer only says whether a listener cancelled the event.
-            window().dispatch_event(&event).unwrap_or_default();
-        }
-    };
+    let accept = move |_| tell_boot(UPDATE_ACCEPTED);
     view! {
         <Show when=move || ready.get()>
             <div class="notice plain" role="status">

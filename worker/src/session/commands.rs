@@ -50,6 +50,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 self.desk.forget_failures();
                 self.desk.event(Event::FailuresForgotten);
             }
+            // Between tabs; a session has nobody to take anything from.
+            Command::TakeOver => {}
         }
     }
 
@@ -67,7 +69,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::DeleteModel { .. } | Command::Export { .. } | Command::ListModels => {
                 Subject::Store
             }
-            Command::Unload | Command::Diagnostics | Command::ForgetFailures => Subject::Start,
+            Command::Unload
+            | Command::Diagnostics
+            | Command::ForgetFailures
+            | Command::TakeOver => Subject::Start,
         };
         self.desk.fail(subject, error);
     }
@@ -123,6 +128,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             relaxed_calls: counters.relaxed_calls,
             fit: self.seat.fit(),
             stored_bytes: self.shelf.stored_bytes(),
+            state: format!("{:?}", self.seat.state),
+            now_ms: self.desk.now_ms,
             records: self.desk.records.to_vec(),
             receipt: self.completed(receipt, &counters),
         };

@@ -3,9 +3,10 @@
 //! Diagnostics are an overlay: they may be asked for in every state and change none.
 
 /// Where the model stands. Every failure before `Loaded` leads to `Unloaded`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Nothing is open, or only the files are.
+    #[default]
     Created,
     /// The header region is read and its length is plausible.
     Parsed,

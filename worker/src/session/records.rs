@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use protocol::ErrorReport;
+use format::ModelId;
+use protocol::{ErrorReport, FailureRecord};
+
+use super::lifecycle::State;
 
 /// Enough to see a chain of failures; small enough to be sent with every diagnosis.
 pub const RECORDS_MAX: usize = 32;
@@ -10,18 +13,41 @@ pub const RECORDS_MAX: usize = 32;
 /// A ring of reports, oldest first. Reports never hold prompt text, so the ring does not either.
 #[derive(Default)]
 pub struct Records {
-    ring: VecDeque<ErrorReport>,
+    ring: VecDeque<FailureRecord>,
+    scene: Scene,
+}
+
+/// What is going on when an input comes; whatever fails then is dated by it.
+#[derive(Clone, Copy, Default)]
+pub struct Scene {
+    pub now_ms: u64,
+    pub state: State,
+    pub model: Option<ModelId>,
+    pub reserved_bytes: u64,
+    pub committed_bytes: u64,
 }
 
 impl Records {
+    pub fn set(&mut self, scene: Scene) {
+        self.scene = scene;
+    }
+
     pub fn push(&mut self, report: ErrorReport) {
         if self.ring.len() == RECORDS_MAX {
             self.ring.pop_front();
         }
-        self.ring.push_back(report);
+        let scene = self.scene;
+        self.ring.push_back(FailureRecord {
+            report,
+            at_ms: scene.now_ms,
+            state: format!("{:?}", scene.state),
+            model: scene.model,
+            reserved_bytes: scene.reserved_bytes,
+            committed_bytes: scene.committed_bytes,
+        });
     }
 
-    pub fn to_vec(&self) -> Vec<ErrorReport> {
+    pub fn to_vec(&self) -> Vec<FailureRecord> {
         self.ring.iter().cloned().collect()
     }
 }
@@ -45,7 +71,10 @@ mod tests {
         }
         let kept = records.to_vec();
         assert_eq!(kept.len(), RECORDS_MAX);
-        assert_eq!(kept[0].what, "3");
-        assert_eq!(kept[RECORDS_MAX - 1].what, (RECORDS_MAX + 2).to_string());
+        assert_eq!(kept[0].report.what, "3");
+        assert_eq!(
+            kept[RECORDS_MAX - 1].report.what,
+            (RECORDS_MAX + 2).to_string()
+        );
     }
 }

@@ -288,7 +288,8 @@ async fn fetch(
     what: &'static str,
 ) -> Result<Vec<u8>, LaneRefusal> {
     let unreachable = |_: JsValue| LaneRefusal::Fetch { what, status: None };
-    let response = JsFuture::from(scope.fetch_with_str(&format!("{FOLDER}{name}")))
+    let address = super::tabs::of_this_build(scope, &format!("{FOLDER}{name}"));
+    let response = JsFuture::from(scope.fetch_with_str(&address))
         .await
         .map_err(unreachable)?;
     let response: Response = response.unchecked_into();

@@ -107,6 +107,7 @@ fn what_the_model_is_given() {
     ];
     for (system, turns, expected) in cases {
         let conversation = Conversation {
+            revision: 0,
             id: ConversationId(1),
             title: String::new(),
             updated: 0,
@@ -204,6 +205,7 @@ fn history_needs_no_model() {
         },
     ];
     let kept = |id, updated| Conversation {
+        revision: 0,
         id: ConversationId(id),
         title: "t".into(),
         updated,

@@ -78,6 +78,8 @@ fn a_benchmark_gives_every_figure() {
             simd_calls: 2,
             fit: None,
             stored_bytes: 0,
+            state: "Loaded".into(),
+            now_ms: 0,
             records: Vec::new(),
             receipt: Default::default(),
             relaxed_calls: 3,

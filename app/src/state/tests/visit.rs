@@ -131,7 +131,7 @@ fn a_deadly_load_is_not_repeated() {
         [Effect::MarkLoad(None)]
     );
     assert_eq!(app.phase(), Phase::Empty);
-    assert_eq!(app.notices.shown().len(), 1);
+    assert_eq!(app.died, Some(id(1)), "a person is told");
     assert_eq!(
         app.act(NOW, Action::Load(id(1)))[1],
         load(1),
@@ -141,9 +141,8 @@ fn a_deadly_load_is_not_repeated() {
     // The same when only the worker dies.
     assert_eq!(
         app.act(NOW, Action::LinkLost(AppError::WorkerDied)),
-        [Effect::MarkLoad(None)]
+        [Effect::MarkLoad(None), Effect::StartWorker]
     );
-    assert_eq!(app.act(NOW, Action::Restart), [Effect::StartWorker]);
     app.apply(NOW, ready());
     assert_eq!(
         app.apply(NOW, Event::Models(vec![summary(1)])),
@@ -159,15 +158,11 @@ fn a_dead_worker_loses_no_words() {
     text(&mut app, 1, "Par");
     let effects = app.act(NOW, Action::LinkLost(AppError::WorkerDied));
     assert!(effects.contains(&Effect::SaveConversation(ConversationId(NOW))));
-    assert_eq!(app.phase(), Phase::Failed);
+    assert_eq!(effects.last(), Some(&Effect::StartWorker));
     let turn = &app.chat.current().unwrap().turns[1];
     assert_eq!(turn.text, "Par");
-    assert_eq!(
-        turn.end.as_ref().unwrap().end,
-        End::Failed(TrResult::WorkerFailure)
-    );
+    assert_eq!(turn.end.as_ref().unwrap().end, End::Interrupted);
 
-    app.act(NOW, Action::Restart);
     assert_eq!(app.phase(), Phase::Starting);
     app.apply(NOW, ready());
     let loads = app.apply(NOW, Event::Models(vec![summary(1)]));

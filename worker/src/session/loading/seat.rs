@@ -107,6 +107,13 @@ impl<D> Seat<D> {
         self.loading.is_some()
     }
 
+    /// The model that is loaded or being loaded.
+    pub fn wanted(&self) -> Option<ModelId> {
+        let loaded = self.model.as_ref().map(|model| model.summary.id);
+        let loading = self.loading.as_ref().map(|loading| loading.id(self));
+        loaded.or(loading)
+    }
+
     pub fn fit(&self) -> Option<FitReport> {
         self.model.as_ref().map(|model| fit_report(&model.plan))
     }

@@ -1,18 +1,18 @@
 //! From a waiting request to a running one.
 
-use prompt::{ChatMessage, Generation};
+use prompt::{ChatMessage, ControlText, Generation, PromptError, Prompter, TextStream};
 use protocol::abi::{
     FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, KV_F16, MODE_INT8_V1, MODE_STRICT_F32_V1, Options,
     Plan,
 };
-use protocol::{ErrorReport, Measure, Message, Mode, Sampling};
+use protocol::{ErrorReport, Measure, Message, Mode, Role, Sampling};
 use store::Disk;
 
 use super::run::{Kind, Running};
 use super::{Ask, Session, Work};
 use crate::engine::{Engine, Request};
 use crate::session::lifecycle::State;
-use crate::session::loading::{Model, default_options, no_model};
+use crate::session::loading::{default_options, no_model};
 use crate::words;
 
 /// What the engine has to be like for a request.
@@ -107,12 +107,14 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         match work {
             Work::Chat { messages, sampling } => {
                 let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
+                let (ids, stream) =
+                    chat_ids(prompter, &messages).map_err(|error| words::prompt_error(&error))?;
                 Ok(Prepared {
-                    ids: chat_ids(model, &messages)?,
+                    ids,
                     vocab: prompter.vocab().min(rows),
                     sampling,
                     flags: 0,
-                    kind: Kind::Chat(Default::default()),
+                    kind: Kind::Chat(stream),
                 })
             }
             Work::Measure(measure) => Ok(Prepared {
@@ -139,8 +141,16 @@ fn fixed(measure: Measure, rows: u32) -> Prepared {
     }
 }
 
-fn chat_ids(model: &Model, messages: &[Message]) -> Result<Vec<u32>, ErrorReport> {
-    let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
+/// The prompt, and what the answer's text is read with. If the last message is an answer, the
+/// model goes on with it.
+fn chat_ids(
+    prompter: &Prompter,
+    messages: &[Message],
+) -> Result<(Vec<u32>, TextStream), PromptError> {
+    let (messages, begun) = match messages {
+        [before @ .., last] if last.role == Role::Assistant => (before, last.content.as_str()),
+        all => (all, ""),
+    };
     let messages: Vec<ChatMessage<'_>> = messages
         .iter()
         .map(|message| ChatMessage {
@@ -148,7 +158,12 @@ fn chat_ids(model: &Model, messages: &[Message]) -> Result<Vec<u32>, ErrorReport
             content: &message.content,
         })
         .collect();
-    prompter
-        .chat(&messages, Generation::Open)
-        .map_err(|error| words::prompt_error(&error))
+    let mut ids = prompter.chat(&messages, Generation::Open)?;
+    let mut stream = TextStream::default();
+    for id in prompter.encode(begun, ControlText::Ordinary)? {
+        // These words stand in the answer already; the stream only has to know them.
+        stream.push(prompter, id)?;
+        ids.push(id);
+    }
+    Ok((ids, stream))
 }

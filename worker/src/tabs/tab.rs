@@ -1,0 +1,490 @@
+//! One tab: it asks the owner, or is the owner.
+//!
+//! A tab seeks (no owner is known), follows, owns, or is outdated. Whoever holds the origin's lock
+//! owns; everything else follows from what is heard. The epoch on every message fences off an
+//! owner that slept through its own end: what it says is not heard, and when it hears of a higher
+//! epoch, or that its lock was taken, it lets go of its files before it does anything else.
+
+use std::collections::VecDeque;
+
+use protocol::{
+    Ask, Call, ClientId, Command, Edition, Epoch, Event, Stage, Subject, TabRole, Tell, ToClient,
+    ToOwner,
+};
+
+use super::hub::{Hub, HubOutput};
+use super::pending::Pending;
+use crate::words;
+
+/// Commands of the page that are held until there is an owner.
+pub const HELD_MAX: usize = 32;
+/// Seconds without a word after which an owner is asked whether it is there, and after which it is
+/// called silent. A step of the engine on a slow device is shorter.
+const ASK_AFTER: u32 = 5;
+const SILENT_AFTER: u32 = 12;
+/// Bits of an epoch that tell tabs apart; those above them are a time in milliseconds.
+const OWN_BITS: u32 = 16;
+
+#[derive(Debug)]
+pub enum TabInput {
+    /// A command of this tab's page; `attached` is the number of the file that came with it.
+    Page {
+        command: Command,
+        attached: Option<u32>,
+    },
+    /// Heard by every tab.
+    Call(Call),
+    /// Of a client, on the channel of an epoch.
+    Asked {
+        asked: ToOwner,
+        attached: Option<u32>,
+    },
+    /// Of an owner, on this client's channel.
+    Told(ToClient),
+    /// The origin's lock is held; `now_ms` since 1970.
+    Granted { now_ms: u64 },
+    /// The origin's lock was taken away.
+    Deposed,
+    /// A client's worker has ended.
+    Gone(ClientId),
+    /// Of this worker's own session.
+    Session(Event),
+    /// A second has passed.
+    Tick,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum TabOutput {
+    Page(Event),
+    Call(Call),
+    /// Hear on the channel of this epoch, and on no other of that kind.
+    Listen(Epoch),
+    /// Goes to the channel of its epoch.
+    Ask {
+        asked: ToOwner,
+        attached: Option<u32>,
+    },
+    Tell {
+        client: ClientId,
+        told: ToClient,
+    },
+    /// Say when this client's worker ends.
+    Watch(ClientId),
+    /// Open the files and start the engine: this tab owns.
+    Work,
+    Session {
+        command: Command,
+        attached: Option<u32>,
+    },
+    /// The file with this number is of no more use.
+    LetGo(u32),
+    /// Close the files, end the engine, give the lock back.
+    Stop,
+    /// Ask for the lock, and wait.
+    Seek,
+    /// Take the lock from whoever has it.
+    Steal,
+}
+
+enum Stand {
+    Seeking,
+    Following { epoch: Epoch, welcomed: bool },
+    Owning { epoch: Epoch, hub: Box<Hub> },
+    Outdated,
+}
+
+pub struct Tab {
+    me: ClientId,
+    edition: Edition,
+    /// The highest that was heard of.
+    newest: Epoch,
+    stand: Stand,
+    pending: Pending,
+    held: VecDeque<(Command, Option<u32>)>,
+    /// Owner: a later edition waits.
+    leaving: bool,
+    /// Seconds since the owner was heard.
+    quiet: u32,
+    told: Option<(TabRole, Epoch)>,
+    out: VecDeque<TabOutput>,
+}
+
+impl Tab {
+    /// A tab that looks for an owner. Its worker holds its own lock already, or the owner would
+    /// believe it dead.
+    pub fn new(me: ClientId, edition: Edition) -> Tab {
+        Tab {
+            me,
+            edition,
+            newest: Epoch(0),
+            stand: Stand::Seeking,
+            pending: Pending::default(),
+            held: VecDeque::new(),
+            leaving: false,
+            quiet: 0,
+            told: None,
+            out: [TabOutput::Seek, TabOutput::Call(Call::Who { client: me })].into(),
+        }
+    }
+
+    pub fn poll(&mut self) -> Option<TabOutput> {
+        self.out.pop_front()
+    }
+
+    pub fn owns(&self) -> bool {
+        matches!(self.stand, Stand::Owning { .. })
+    }
+
+    pub fn handle(&mut self, input: TabInput) {
+        match input {
+            TabInput::Page { command, attached } => self.on_page(command, attached),
+            TabInput::Call(call) => self.on_call(call),
+            TabInput::Asked { asked, attached } => self.on_asked(asked, attached),
+            TabInput::Told(told) => self.on_told(told),
+            TabInput::Granted { now_ms } => self.on_granted(now_ms),
+            TabInput::Deposed => self.on_deposed(),
+            TabInput::Gone(client) => {
+                if let Stand::Owning { hub, .. } = &mut self.stand {
+                    hub.leave(client);
+                }
+            }
+            TabInput::Session(event) => {
+                if let Stand::Owning { hub, .. } = &mut self.stand {
+                    hub.event(event);
+                }
+            }
+            TabInput::Tick => self.on_tick(),
+        }
+        self.drain_hub();
+        self.leave_if_idle();
+    }
+
+    fn on_page(&mut self, command: Command, attached: Option<u32>) {
+        if command == Command::TakeOver {
+            if matches!(self.told, Some((TabRole::Silent, _))) {
+                self.out.push_back(TabOutput::Steal);
+            }
+            return;
+        }
+        let me = self.me;
+        match &mut self.stand {
+            Stand::Owning { hub, .. } => {
+                self.pending.asked(&command, attached);
+                hub.command(me, command, attached);
+            }
+            Stand::Following {
+                epoch,
+                welcomed: true,
+            } => {
+                self.pending.asked(&command, attached);
+                let (epoch, client, ask) = (*epoch, me, Ask::Command(command));
+                let asked = ToOwner { epoch, client, ask };
+                self.out.push_back(TabOutput::Ask { asked, attached });
+            }
+            Stand::Seeking | Stand::Following { .. } if self.held.len() < HELD_MAX => {
+                self.held.push_back((command, attached));
+            }
+            Stand::Seeking | Stand::Following { .. } => {
+                let what = "too many commands came before the worker was ready";
+                let error = words::illegal(Stage::Start, what, "wait until the worker is ready");
+                let subject = Subject::Start;
+                self.page(Event::Failed { subject, error });
+            }
+            Stand::Outdated => {
+                self.pending.asked(&command, attached);
+                self.give_up();
+            }
+        }
+    }
+
+    fn on_call(&mut self, call: Call) {
+        match call {
+            Call::Who { .. } => self.announce(),
+            Call::Owner { epoch, edition } => self.on_owner(epoch, &edition),
+            Call::Known { epoch } => {
+                self.newest = self.newest.max(epoch);
+                let newest = self.newest;
+                if let Stand::Owning { epoch: mine, .. } = &mut self.stand
+                    && *mine < newest
+                {
+                    // Nobody would hear this owner: its clock went back since the last one.
+                    *mine = Epoch(newest.0 + (1 << OWN_BITS));
+                    let epoch = *mine;
+                    self.newest = epoch;
+                    self.out.push_back(TabOutput::Listen(epoch));
+                    self.announce();
+                    self.tell_role(TabRole::Owner, epoch);
+                }
+            }
+            Call::Yield { edition } => {
+                if self.owns() && is_later(&edition, &self.edition) {
+                    self.leaving = true;
+                }
+            }
+        }
+    }
+
+    fn on_owner(&mut self, epoch: Epoch, edition: &Edition) {
+        if epoch < self.newest {
+            let epoch = self.newest;
+            return self.out.push_back(TabOutput::Call(Call::Known { epoch }));
+        }
+        self.newest = epoch;
+        self.quiet = 0;
+        match self.stand {
+            Stand::Owning { epoch: mine, .. } if mine == epoch => return,
+            // The lock is another's: it was taken while this tab slept.
+            Stand::Owning { .. } => self.on_deposed(),
+            Stand::Following { epoch: known, .. } if known == epoch => return,
+            Stand::Outdated => return,
+            _ => {}
+        }
+        if edition.build == self.edition.build {
+            self.keep_for_next();
+            self.stand = Stand::Following {
+                epoch,
+                welcomed: false,
+            };
+            self.ask(epoch, Ask::Hello);
+        } else if is_later(&self.edition, edition) {
+            self.keep_for_next();
+            self.stand = Stand::Seeking;
+            let edition = self.edition.clone();
+            self.out.push_back(TabOutput::Call(Call::Yield { edition }));
+            self.tell_role(TabRole::Waiting, epoch);
+        } else {
+            self.retire(epoch);
+        }
+    }
+
+    fn on_asked(&mut self, asked: ToOwner, attached: Option<u32>) {
+        let ToOwner { epoch, client, ask } = asked;
+        match &mut self.stand {
+            Stand::Owning { epoch: mine, hub } if *mine == epoch => match ask {
+                Ask::Hello => {
+                    let tell = Tell::Welcome;
+                    let told = ToClient { epoch, tell };
+                    self.out.push_back(TabOutput::Watch(client));
+                    self.out.push_back(TabOutput::Tell { client, told });
+                    if !hub.join(client) {
+                        let what = "too many tabs are open";
+                        let error = words::illegal(Stage::Start, what, "close some of them");
+                        let subject = Subject::Start;
+                        let tell = Tell::Event(Event::Failed { subject, error });
+                        let told = ToClient { epoch, tell };
+                        self.out.push_back(TabOutput::Tell { client, told });
+                    }
+                }
+                Ask::Command(command) if hub.serves(client) => {
+                    hub.command(client, command, attached);
+                }
+                Ask::Command(_) => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn on_told(&mut self, told: ToClient) {
+        let ToClient { epoch, tell } = told;
+        let Stand::Following {
+            epoch: known,
+            welcomed,
+        } = &mut self.stand
+        else {
+            return;
+        };
+        // An owner that slept through its own end is not heard.
+        if *known != epoch {
+            return;
+        }
+        self.quiet = 0;
+        match tell {
+            Tell::Welcome => {
+                *welcomed = true;
+                self.tell_role(TabRole::Follower, epoch);
+                self.give_held();
+            }
+            Tell::Event(event) => self.page(event),
+        }
+        if matches!(self.told, Some((TabRole::Silent, _))) {
+            self.tell_role(TabRole::Follower, epoch);
+        }
+    }
+
+    fn on_granted(&mut self, now_ms: u64) {
+        if matches!(self.stand, Stand::Outdated) {
+            return self.out.push_back(TabOutput::Stop);
+        }
+        if self.owns() {
+            return;
+        }
+        self.keep_for_next();
+        let epoch = self.next_epoch(now_ms);
+        self.newest = epoch;
+        self.leaving = false;
+        let hub = Box::new(Hub::new(self.me));
+        self.stand = Stand::Owning { epoch, hub };
+        self.out.push_back(TabOutput::Listen(epoch));
+        self.announce();
+        self.tell_role(TabRole::Owner, epoch);
+        self.out.push_back(TabOutput::Work);
+        self.give_held();
+    }
+
+    /// Above every one that was heard of, and unlike that of another tab that begins in the same
+    /// millisecond and was not heard.
+    fn next_epoch(&self, now_ms: u64) -> Epoch {
+        let own = self.me.0 & ((1 << OWN_BITS) - 1);
+        let from = |time: u64| (time << OWN_BITS) | own;
+        let after = from(self.newest.0 >> OWN_BITS) + (1 << OWN_BITS);
+        Epoch(from(now_ms).max(after))
+    }
+
+    fn on_deposed(&mut self) {
+        if !self.owns() {
+            return;
+        }
+        // Files first: nothing is written after this.
+        self.out.push_back(TabOutput::Stop);
+        self.stand = Stand::Seeking;
+        self.keep_for_next();
+        self.out.push_back(TabOutput::Seek);
+        let client = self.me;
+        self.out.push_back(TabOutput::Call(Call::Who { client }));
+    }
+
+    /// An owner that says nothing is asked whether it is there; one that does not answer is silent.
+    fn on_tick(&mut self) {
+        let waits = match &self.stand {
+            Stand::Seeking => true,
+            Stand::Following { welcomed, .. } => !welcomed || !self.pending.is_empty(),
+            Stand::Owning { .. } | Stand::Outdated => false,
+        };
+        if !waits {
+            self.quiet = 0;
+            return;
+        }
+        self.quiet += 1;
+        if self.quiet % ASK_AFTER == 0 {
+            let client = self.me;
+            self.out.push_back(TabOutput::Call(Call::Who { client }));
+        }
+        if self.quiet == SILENT_AFTER {
+            self.tell_role(TabRole::Silent, self.newest);
+        }
+    }
+
+    /// A later edition waits, and nobody waits for an answer.
+    fn leave_if_idle(&mut self) {
+        if let Stand::Owning { epoch, hub } = &self.stand
+            && self.leaving
+            && hub.is_idle()
+        {
+            self.retire(*epoch);
+        }
+    }
+
+    /// From now on this tab only shows that it must be loaded again.
+    fn retire(&mut self, epoch: Epoch) {
+        if self.owns() {
+            self.out.push_back(TabOutput::Stop);
+        }
+        self.stand = Stand::Outdated;
+        for (command, attached) in self.held.drain(..) {
+            self.pending.asked(&command, attached);
+        }
+        self.give_up();
+        self.tell_role(TabRole::Outdated, epoch);
+    }
+
+    /// What the last owner left undone ends here, but for what can be asked of the next one.
+    fn keep_for_next(&mut self) {
+        for again in self.interrupt().into_iter().rev() {
+            self.held.push_front(again);
+        }
+    }
+
+    /// There will be no next one for this tab.
+    fn give_up(&mut self) {
+        for (command, _) in self.interrupt() {
+            if let Command::Import { import, .. } = command {
+                self.page(Event::ImportCancelled { import });
+            }
+        }
+    }
+
+    fn interrupt(&mut self) -> Vec<(Command, Option<u32>)> {
+        let left = self.pending.interrupt();
+        for request in left.requests {
+            self.page(Event::Interrupted { request });
+        }
+        for import in left.cancelled {
+            self.page(Event::ImportCancelled { import });
+        }
+        left.again
+    }
+
+    fn give_held(&mut self) {
+        for (command, attached) in std::mem::take(&mut self.held) {
+            self.on_page(command, attached);
+        }
+    }
+
+    fn announce(&mut self) {
+        if let Stand::Owning { epoch, .. } = self.stand {
+            let edition = self.edition.clone();
+            let call = Call::Owner { epoch, edition };
+            self.out.push_back(TabOutput::Call(call));
+        }
+    }
+
+    fn ask(&mut self, epoch: Epoch, ask: Ask) {
+        let client = self.me;
+        let asked = ToOwner { epoch, client, ask };
+        let attached = None;
+        self.out.push_back(TabOutput::Ask { asked, attached });
+    }
+
+    fn tell_role(&mut self, role: TabRole, epoch: Epoch) {
+        if self.told != Some((role, epoch)) {
+            self.told = Some((role, epoch));
+            let epoch = epoch.0;
+            self.out
+                .push_back(TabOutput::Page(Event::Role { role, epoch }));
+        }
+    }
+
+    fn page(&mut self, event: Event) {
+        if let Some(file) = self.pending.told(&event) {
+            self.out.push_back(TabOutput::LetGo(file));
+        }
+        self.out.push_back(TabOutput::Page(event));
+    }
+
+    fn drain_hub(&mut self) {
+        loop {
+            let Stand::Owning { epoch, hub } = &mut self.stand else {
+                return;
+            };
+            let epoch = *epoch;
+            match hub.poll() {
+                None => return,
+                Some(HubOutput::Session(command, attached)) => {
+                    self.out.push_back(TabOutput::Session { command, attached });
+                }
+                Some(HubOutput::Client(client, event)) if client == self.me => self.page(event),
+                Some(HubOutput::Client(client, event)) => {
+                    let tell = Tell::Event(event);
+                    let told = ToClient { epoch, tell };
+                    self.out.push_back(TabOutput::Tell { client, told });
+                }
+            }
+        }
+    }
+}
+
+/// Which of two pages was loaded by a person last; names decide between equals.
+fn is_later(one: &Edition, other: &Edition) -> bool {
+    let key = |edition: &Edition| (edition.opened_ms, edition.build.clone());
+    one.build != other.build && key(one) > key(other)
+}
