@@ -214,7 +214,9 @@ pub fn load_mark() -> Option<ModelId> {
 
 /// Best effort: a browser that keeps nothing cannot break a crash loop.
 pub fn mark_load(model: Option<ModelId>) {
-    let Some(storage) = site_storage() else { return };
+    let Some(storage) = site_storage() else {
+        return;
+    };
     let marked = match model.and_then(|model| record::model_to_json(model).ok()) {
         Some(json) => storage.set_item(LOADING_KEY, &format!("{} {json}", this_page())),
         None => storage.remove_item(LOADING_KEY),

@@ -89,6 +89,12 @@ pub struct Known {
     pub at: Millis,
 }
 
+impl Known {
+    pub fn new(diagnostics: Diagnostics, at: Millis) -> Known {
+        Known { diagnostics, at }
+    }
+}
+
 impl std::ops::Deref for Known {
     type Target = Diagnostics;
 

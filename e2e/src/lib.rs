@@ -24,6 +24,7 @@ mod window;
 
 pub use browser::{Browser, Profile};
 pub use engine::Engine;
+pub use fantoccini::wd::WindowHandle;
 pub use error::{E2eError, Result};
 pub use folder::Folder;
 pub use http::{Reply, get};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Browser, Engine, Options, Page, Profile, Server};
+use e2e::{Browser, Engine, Options, Page, Profile, Server, WindowHandle};
 use serde_json::json;
 
 const START: Duration = Duration::from_secs(120);
@@ -165,12 +165,21 @@ async fn a_killed_a_frozen_and_a_crashed_owner() {
     let answer = page.ask("Name another colour.", ANSWER).await.unwrap();
     assert!(!answer.is_empty());
 
-    // The first tab works again, and crashes.
-    browser.show(&first).await.unwrap();
+    crash_and_come_back(&browser, &server, &first, &second).await;
+}
+
+/// The first tab works, and crashes.
+async fn crash_and_come_back(
+    browser: &Browser,
+    server: &Server,
+    first: &WindowHandle,
+    second: &WindowHandle,
+) {
+    browser.show(first).await.unwrap();
     let start = Instant::now();
-    crash(&browser);
-    let page = browser.show(&second).await.unwrap();
-    wait_role(&browser, "owner").await;
+    crash(browser);
+    let page = browser.show(second).await.unwrap();
+    wait_role(browser, "owner").await;
     println!(
         "took over {:?} after the other tab crashed",
         start.elapsed()
@@ -182,7 +191,7 @@ async fn a_killed_a_frozen_and_a_crashed_owner() {
     let leave = "location.reload()";
     browser.js(leave, &[]).await.unwrap();
     page.wait_state("loading", START).await.unwrap();
-    crash(&browser);
+    crash(browser);
     let (_, page) = browser.open_tab(&server.url("")).await.unwrap();
     let words = page.wait_text("#died", START).await.unwrap();
     assert!(words.contains("SmolLM2"), "{words}");

@@ -99,16 +99,8 @@ impl App {
                 Vec::new()
             }
             Action::LinkLost(error) => self.link_lost(now, &error),
-            Action::Shared(theirs) => {
-                self.chat.adopt(theirs);
-                Vec::new()
-            }
-            Action::Unshared(id) => {
-                self.chat.gone(id);
-                Vec::new()
-            }
-            Action::Parted(old, new, theirs) => {
-                self.chat.parted(old, new, *theirs);
+            Action::Shared(_) | Action::Unshared(_) | Action::Parted(..) => {
+                self.share(action);
                 Vec::new()
             }
             Action::Asleep => self.fall_asleep(now),
@@ -150,6 +142,16 @@ impl App {
             | Action::Open(_)
             | Action::Forget(_) => self.act_in_chat(now, action),
             _ => self.act_on_models(action),
+        }
+    }
+
+    /// What another tab has done to a conversation.
+    fn share(&mut self, action: Action) {
+        match action {
+            Action::Shared(theirs) => self.chat.adopt(theirs),
+            Action::Unshared(id) => self.chat.gone(id),
+            Action::Parted(old, new, theirs) => self.chat.parted(old, new, *theirs),
+            _ => {}
         }
     }
 

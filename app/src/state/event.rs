@@ -66,18 +66,11 @@ impl App {
             Event::Role { role, epoch } => return self.role(now, role, epoch),
             Event::Elsewhere(import) => self.tabs.elsewhere = import,
             Event::Loaded { model, fit } => return self.loaded(now, model, fit),
-            Event::Unloaded => {
-                // A load that was asked for since then stands.
-                if self.engine.loaded().is_some() {
-                    self.engine = Engine::Empty;
-                }
-            }
+            // A load that was asked for since then stands.
+            Event::Unloaded if self.engine.loaded().is_none() => {}
+            Event::Unloaded => self.engine = Engine::Empty,
             Event::Diagnostics(diagnostics) => {
-                let diagnostics = *diagnostics;
-                self.diagnostics = Some(Known {
-                    diagnostics,
-                    at: now,
-                });
+                self.diagnostics = Some(Known::new(*diagnostics, now));
             }
             Event::Failed { subject, error } => return self.failed(now, subject, error),
             Event::FailuresForgotten => return self.act(now, Action::Restart),

@@ -31,6 +31,7 @@ pub fn Notices() -> impl IntoView {
                 </For>
             </div>
         </Show>
+        <Died/>
         <Restart/>
     }
 }
@@ -58,13 +59,10 @@ fn One(notice: Notice) -> impl IntoView {
     }
 }
 
-/// Stays as long as there is no engine, also when the message above has been put aside.
+/// A load ended the page or its engine, so it is not repeated without being asked.
 #[component]
-fn Restart() -> impl IntoView {
+fn Died() -> impl IntoView {
     let page = Page::here();
-    let outdated = page.part(|app| app.tabs.role == Some(TabRole::Outdated));
-    let failed = page.part(|app| matches!(app.start, Start::Failed(_)));
-    let silent = page.part(|app| app.tabs.role == Some(TabRole::Silent));
     let died = page.part(|app| {
         let id = app.died?;
         let name = app.library.find(id).map(|model| model.name.clone());
@@ -96,6 +94,17 @@ fn Restart() -> impl IntoView {
                 </div>
             </div>
         </Show>
+    }
+}
+
+/// Stays as long as there is no engine, also when the message above has been put aside.
+#[component]
+fn Restart() -> impl IntoView {
+    let page = Page::here();
+    let outdated = page.part(|app| app.tabs.role == Some(TabRole::Outdated));
+    let failed = page.part(|app| matches!(app.start, Start::Failed(_)));
+    let silent = page.part(|app| app.tabs.role == Some(TabRole::Silent));
+    view! {
         <Show when=move || silent.get()>
             <div class="notice plain" role="status">
                 <p>"The tab that does the work does not answer; it may be asleep."</p>

@@ -40,9 +40,7 @@ pub fn tab_of(scope: &DedicatedWorkerGlobalScope) -> (ClientId, Edition) {
     let query = UrlSearchParams::new_with_str(&scope.location().search()).ok();
     let opened = query.and_then(|query| query.get("opened"));
     let edition = Edition {
-        build: build
-            .and_then(|build| build.as_string())
-            .unwrap_or_default(),
+        build: build(scope),
         opened_ms: opened.and_then(|text| text.parse().ok()).unwrap_or(0),
     };
     (ClientId((half() << 32) | half()), edition)
