@@ -24,8 +24,8 @@ mod window;
 
 pub use browser::{Browser, Profile};
 pub use engine::Engine;
-pub use fantoccini::wd::WindowHandle;
 pub use error::{E2eError, Result};
+pub use fantoccini::wd::WindowHandle;
 pub use folder::Folder;
 pub use http::{Reply, get};
 pub use link::WorkerLink;

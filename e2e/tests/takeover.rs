@@ -206,13 +206,21 @@ async fn kills(engine: Engine, rounds: u32) {
         "{engine:?}: {rounds} kills, {cut} in the middle of an answer; the next owner after \
          {middle:.0} ms (median), {most:.0} ms (most)"
     );
-    assert!(cut > rounds / 5 && cut < rounds, "the kills were all alike: {cut}");
+    assert!(
+        cut > rounds / 5 && cut < rounds,
+        "the kills were all alike: {cut}"
+    );
     assert!(most < MOST_MS, "{took:?}");
 }
 
 /// Milliseconds until the next owner, and whether the answer was cut off. Afterwards there are
 /// three workers again, and the model is loaded.
-async fn kill_once(crowd: &mut Crowd<'_>, load: &Command, whole: Digest, round: u32) -> (f64, bool) {
+async fn kill_once(
+    crowd: &mut Crowd<'_>,
+    load: &Command,
+    whole: Digest,
+    round: u32,
+) -> (f64, bool) {
     // Locks are given in the order in which they were asked for; the youngest asks.
     let (owner, next) = (crowd.alive[0], crowd.alive[1]);
     let asker = *crowd.alive.last().unwrap();
