@@ -1,6 +1,6 @@
 //! A browser under a WebDriver, with a profile that may outlive it.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -157,7 +157,10 @@ impl Browser {
                 self.session,
                 body.len()
             )?;
-            std::io::read_to_string(stream)
+            // The driver keeps the connection open; its first words say how it went.
+            let mut first = [0; 64];
+            let read = stream.read(&mut first)?;
+            Ok(String::from_utf8_lossy(&first[..read]).into_owned())
         };
         let answer = asked().map_err(E2eError::net(&host))?;
         match answer.starts_with("HTTP/1.1 200") {

@@ -134,6 +134,7 @@ pub fn store_error(error: &StoreError, stage: Stage) -> ErrorReport {
         _ => (TrResult::InternalInvariant, FAULT),
     };
     let what = match error {
+        StoreError::Quota { needed: 0 } => "there is no room left".into(),
         StoreError::Quota { needed } => {
             format!("there is no room left for {}", megabytes(*needed))
         }
