@@ -10,7 +10,7 @@ use store::{Corruption, StoreError};
 
 use crate::EngineError;
 
-const AGAIN: &str = "Delete the model and import it again.";
+const AGAIN: &str = "Repair the model on the page Models, or import it again.";
 const FAULT: &str = "This is a fault of the program; please report it.";
 
 /// A report from its parts.

@@ -86,7 +86,7 @@ fn ToMakeRoom() -> impl IntoView {
                     <ul>
                         {move || proposed.get().into_iter().map(proposal).collect_view()}
                     </ul>
-                    <p class="muted">"Nothing is deleted unless you delete it below."</p>
+                    <p class="muted">"Nothing is deleted unless you delete it in the list above."</p>
                 </div>
             </div>
         </Show>

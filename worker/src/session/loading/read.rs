@@ -92,7 +92,7 @@ pub fn damaged(piece: PieceIndex, want: Digest, got: Digest) -> ErrorReport {
 }
 
 fn damage(what: &str) -> ErrorReport {
-    let remedy = "Delete the model and import it again.";
+    let remedy = "Repair it on the page Models, or import its file again; sound pieces are kept.";
     words::report(TrResult::HashMismatch, Place::Load, what, remedy)
 }
 
