@@ -174,7 +174,7 @@ async fn webkit_keeps_models_in_its_database() {
         .unwrap();
     visit.open(&browser, "").await;
     let root = get(&browser).await;
-    visit.open(&browser, "?again").await;
+    browser.client.refresh().await.unwrap();
     let here = format!("return (() => {{ {CARDS} }})().length === 1");
     browser.wait("the kept model", SOON, &here).await.unwrap();
     assert_eq!(cards(&browser).await[0]["root"], json!(root));
