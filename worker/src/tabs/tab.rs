@@ -253,7 +253,7 @@ impl Tab {
             return;
         }
         self.quiet += 1;
-        if self.quiet % ASK_AFTER == 0 {
+        if self.quiet.is_multiple_of(ASK_AFTER) {
             let client = self.me;
             self.out.push_back(TabOutput::Call(Call::Who { client }));
         }
