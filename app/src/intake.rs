@@ -1,13 +1,16 @@
-//! Files from outside: dropped anywhere on the window, or chosen.
+//! Files from outside: dropped anywhere on the window, or chosen; several, or a whole folder.
 //!
-//! The handle of the file goes to the worker; the window never reads its bytes.
+//! The handles of the files go to the worker; the window never reads their bytes.
+
+mod folder;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use leptos::prelude::*;
+use leptos::task::spawn_local;
 use wasm_bindgen::JsCast;
-use web_sys::{DataTransfer, DragEvent, File, HtmlInputElement};
+use web_sys::{DataTransfer, DragEvent, File, FileList, HtmlInputElement};
 
 use crate::page::Page;
 
@@ -37,19 +40,32 @@ pub fn listen(page: Page) {
 }
 
 pub fn on_drop(page: Page, event: &DragEvent) {
-    let files = event.data_transfer().and_then(|transfer| transfer.files());
-    if let Some(file) = files.and_then(|files| files.get(0)) {
-        page.import(file);
+    let Some(transfer) = event.data_transfer() else {
+        return;
+    };
+    // A folder has to be asked for while the event lasts; files are there at once.
+    match folder::of(&transfer) {
+        Some(folder) => spawn_local(async move {
+            let (name, files) = folder::files(folder).await;
+            page.import(&name, files);
+        }),
+        None => page.import("", list(transfer.files())),
     }
 }
 
-/// Takes the chosen file and empties the field, so that the same file can be chosen again.
+/// Takes the chosen files and empties the field, so that the same ones can be chosen again.
 pub fn on_pick(page: Page, input: &HtmlInputElement) {
-    let file: Option<File> = input.files().and_then(|files| files.get(0));
+    let files = list(input.files());
+    let name = files.first().map(folder::name_of).unwrap_or_default();
+    page.import(&name, files);
     input.set_value("");
-    if let Some(file) = file {
-        page.import(file);
-    }
+}
+
+fn list(files: Option<FileList>) -> Vec<File> {
+    let files = files.into_iter();
+    files
+        .flat_map(|files| (0..files.length()).filter_map(move |at| files.get(at)))
+        .collect()
 }
 
 /// Only drags that carry files are ours; text dragged into the composer is not touched.

@@ -80,18 +80,18 @@ impl Link {
         })
     }
 
-    /// A file's handle travels beside the message; its bytes are never read here.
-    pub fn send(&self, command: &Command, file: Option<&File>) -> Result<(), AppError> {
+    /// The handles of files travel beside the message; their bytes are never read here.
+    pub fn send(&self, command: &Command, files: &[File]) -> Result<(), AppError> {
         if let Command::Stop { request } = command {
             self.stop_at_once(*request);
         }
         let bytes = encode(command).map_err(|_| AppError::MessageUnreadable)?;
         let buffer = js_sys::Uint8Array::from(bytes.as_slice()).buffer();
         let transfer = js_sys::Array::of1(&buffer);
-        let message = match file {
-            Some(file) => js_sys::Array::of2(&buffer, file).into(),
-            None => JsValue::from(buffer),
-        };
+        let message = js_sys::Array::of1(&buffer);
+        for file in files {
+            message.push(file);
+        }
         self.worker
             .post_message_with_transfer(&message, &transfer)
             .map_err(|_| AppError::WorkerDied)

@@ -6,7 +6,7 @@ mod life;
 use leptos::mount::mount_to;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use protocol::{Command, Event, ImportSource};
+use protocol::{Command, Event, ImportSource, NamedFile};
 use wasm_bindgen::prelude::*;
 use web_sys::File;
 
@@ -45,8 +45,8 @@ pub struct Page {
 #[derive(Default)]
 struct Hands {
     link: Option<Link>,
-    /// The file whose import has not been sent yet.
-    file: Option<File>,
+    /// The files whose import has not been sent yet.
+    files: Vec<File>,
     saved: Option<Saved>,
     others: Option<OtherTabs>,
 }
@@ -118,16 +118,31 @@ impl Page {
         self.carry_out(effects);
     }
 
-    /// Gives the worker a file from outside.
-    pub fn import(self, file: File) {
-        if !self.app.with_untracked(|app| app.imports.running()) {
-            self.hands
-                .update_value(|hands| hands.file = Some(file.clone()));
-        }
-        self.act(Action::ImportFile {
+    /// Gives the worker files from outside; `folder` is the name of theirs, if they have one.
+    pub fn import(self, folder: &str, files: Vec<File>) {
+        let named = |file: &File| NamedFile {
             name: file.name(),
             length: file.size() as u64,
-        });
+        };
+        let list: Vec<NamedFile> = files.iter().map(named).collect();
+        let action = match list.as_slice() {
+            [] => return,
+            [file] if folder.is_empty() => Action::ImportFile {
+                name: file.name.clone(),
+                length: file.length,
+            },
+            [first, ..] => Action::ImportFiles {
+                name: match folder {
+                    "" => first.name.clone(),
+                    folder => folder.to_owned(),
+                },
+                files: list,
+            },
+        };
+        if !self.app.with_untracked(|app| app.imports.running()) {
+            self.hands.update_value(|hands| hands.files = files);
+        }
+        self.act(action);
     }
 
     pub fn go(self, screen: Screen) {
@@ -191,6 +206,11 @@ impl Page {
             settings,
             unfinished_load,
         });
+        match saved::take_import_mark() {
+            Some(ImportSource::Catalogue(entry)) => self.act(Action::Get(entry)),
+            Some(ImportSource::Address { url }) => self.act(Action::ImportAddress(url)),
+            _ => {}
+        }
     }
 
     /// What an exported model is called outside.
@@ -219,6 +239,7 @@ impl Page {
                     let noted = saved::noted();
                     self.app.update_untracked(|app| app.notes.refresh(noted));
                 }
+                saved::note_heard(&event);
                 let apply = |app: &mut App| app.apply(now(), *event);
                 let effects = self.app.try_update(apply).unwrap_or_default();
                 return self.carry_out(effects);
@@ -319,17 +340,21 @@ impl Page {
     }
 
     fn send(self, command: &Command) {
-        let with_file = matches!(
+        saved::note_sent(command);
+        let with_files = matches!(
             command,
             Command::Import {
-                source: ImportSource::File { .. },
+                source: ImportSource::File { .. } | ImportSource::Files { .. },
                 ..
             }
         );
         let sent = self.hands.try_update_value(|hands| {
-            let file = if with_file { hands.file.take() } else { None };
+            let files = match with_files {
+                true => std::mem::take(&mut hands.files),
+                false => Vec::new(),
+            };
             match &hands.link {
-                Some(link) => link.send(command, file.as_ref()),
+                Some(link) => link.send(command, &files),
                 None => Err(AppError::WorkerDied),
             }
         });

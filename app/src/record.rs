@@ -3,7 +3,7 @@
 mod notes;
 
 use format::{Digest, ModelId, Root};
-use protocol::{Figures, Finish, Role, TrResult};
+use protocol::{Figures, Finish, ImportSource, Role, TrResult};
 use serde::{Deserialize, Serialize};
 
 use crate::error::AppError;
@@ -151,6 +151,14 @@ pub fn settings_from_json(json: &str) -> Result<Settings, AppError> {
 
 pub fn model_to_json(model: ModelId) -> Result<String, AppError> {
     serde_json::to_string(&ModelRecord::from(model)).map_err(|_| AppError::SavedWrite)
+}
+
+pub fn import_to_json(source: &ImportSource) -> Result<String, AppError> {
+    serde_json::to_string(source).map_err(|_| AppError::SavedWrite)
+}
+
+pub fn import_from_json(json: &str) -> Result<ImportSource, AppError> {
+    serde_json::from_str(json).map_err(|_| AppError::RecordDamaged)
 }
 
 pub fn model_from_json(json: &str) -> Result<ModelId, AppError> {

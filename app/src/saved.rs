@@ -16,6 +16,7 @@ use crate::record::{self, Stamp};
 use crate::state::{
     Conversation, ConversationId, Durability, Notes, Reconciled, Settings, reconcile,
 };
+use protocol::{Command, Event, ImportSource, Subject};
 
 const DATABASE: &str = "tinyrustlm";
 const CONVERSATIONS: &str = "conversations";
@@ -23,6 +24,7 @@ const SETTINGS: &str = "settings";
 const SETTINGS_KEY: &str = "settings";
 /// In storage that outlives a crash of the browser and that every tab sees; it is written at once.
 const LOADING_KEY: &str = "tinyrustlm.loading";
+const IMPORT_KEY: &str = "tinyrustlm.import";
 
 /// In the site's small storage, which other tabs share.
 const NOTES_KEY: &str = "tinyrustlm.models";
@@ -222,6 +224,50 @@ pub fn mark_load(model: Option<ModelId>) {
         None => storage.remove_item(LOADING_KEY),
     };
     marked.unwrap_or_default();
+}
+
+/// What is being fetched is remembered in this tab, so that a reload goes on with it.
+pub fn note_sent(command: &Command) {
+    if let Command::Import { source, .. } = command {
+        let can_go_on = matches!(
+            source,
+            ImportSource::Catalogue(_) | ImportSource::Address { .. }
+        );
+        mark_import(can_go_on.then_some(source));
+    }
+}
+
+/// What has ended is forgotten.
+pub fn note_heard(event: &Event) {
+    let ends = matches!(
+        event,
+        Event::Imported { .. }
+            | Event::ImportCancelled { .. }
+            | Event::Failed {
+                subject: Subject::Import(_),
+                ..
+            }
+    );
+    if ends {
+        mark_import(None);
+    }
+}
+
+fn mark_import(source: Option<&ImportSource>) {
+    let Some(storage) = tab_storage() else { return };
+    let marked = match source.and_then(|source| record::import_to_json(source).ok()) {
+        Some(json) => storage.set_item(IMPORT_KEY, &json),
+        None => storage.remove_item(IMPORT_KEY),
+    };
+    marked.unwrap_or_default();
+}
+
+/// What this tab was fetching when it was left. Takes the mark away: an import that ends the page
+/// is not begun again and again.
+pub fn take_import_mark() -> Option<ImportSource> {
+    let json = tab_storage()?.get_item(IMPORT_KEY).ok().flatten()?;
+    mark_import(None);
+    record::import_from_json(&json).ok()
 }
 
 /// What is noted of models; it lies apart from them and outlives their eviction in some browsers.

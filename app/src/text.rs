@@ -55,6 +55,23 @@ pub fn time_left(seconds: u64) -> String {
     }
 }
 
+/// The last part of an address, or all of it if that is empty.
+pub fn address_name(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    let name = path.trim_end_matches('/').rsplit('/').next();
+    name.filter(|name| !name.is_empty()).unwrap_or(url).into()
+}
+
+/// When something that failed is tried again.
+pub fn tried_again(milliseconds: u64) -> String {
+    match milliseconds.div_ceil(1000) {
+        0 => "It is tried again now.".into(),
+        1 => "It is tried again in a second.".into(),
+        seconds @ 2..=90 => format!("It is tried again in {seconds} seconds."),
+        seconds => format!("It is tried again in {} minutes.", seconds.div_ceil(60)),
+    }
+}
+
 /// A token rate with three digits at most: "7.25", "34.6", "120".
 pub fn rate(tokens: u32, milliseconds: f64) -> Option<String> {
     if tokens == 0 || !milliseconds.is_finite() || milliseconds <= 0.0 {

@@ -3,6 +3,7 @@
 //! `models`, `about`.
 
 mod about;
+mod address;
 mod bench;
 mod chat;
 mod composer;

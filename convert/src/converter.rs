@@ -26,7 +26,7 @@ use crate::checksum::Checksum;
 use crate::emit::{Emitted, Emitter};
 use crate::error::ConvertError;
 use crate::folder::Folder;
-use crate::gguf::{Checkpoint, Reader, RopeFactors};
+use crate::gguf::{Checkpoint, Parts, RopeFactors};
 use crate::plan::Plan;
 use crate::step::{Need, Options, Outcome, Phase, Progress, SourceFile, Step};
 
@@ -46,7 +46,7 @@ pub struct Converter {
 
 /// From the first byte of the source to the last of the output.
 enum Stage {
-    Gguf(Box<Reader>),
+    Gguf(Box<Parts>),
     RopeFactors(Box<Checkpoint>, RopeFactors),
     Lowered(Box<Checkpoint>),
     Folder(Box<Folder>),
@@ -70,13 +70,18 @@ impl Converter {
         source_len: u64,
         options: Options,
     ) -> Result<Converter, ConvertError> {
-        options.check()?;
-        let reader = Box::new(Reader::new(source_name, source_len));
         let files = vec![SourceFile {
             name: source_name.into(),
             len: source_len,
         }];
-        Ok(Converter::new(files, options, Stage::Gguf(reader)))
+        Converter::gguf_parts(files, options)
+    }
+
+    /// Begins with all files of one GGUF model, in any order.
+    pub fn gguf_parts(files: Vec<SourceFile>, options: Options) -> Result<Converter, ConvertError> {
+        options.check()?;
+        let parts = Box::new(Parts::new(files.clone())?);
+        Ok(Converter::new(files, options, Stage::Gguf(parts)))
     }
 
     /// Begins with the files of a Hugging Face folder, which is called `name`. Files that are not
@@ -138,8 +143,8 @@ impl Converter {
         }
         self.out.clear();
         let taken = match &mut self.stage {
-            Stage::Gguf(reader) => {
-                reader.push(bytes);
+            Stage::Gguf(parts) => {
+                parts.push(bytes);
                 Ok(())
             }
             Stage::RopeFactors(checkpoint, _) => checkpoint.set_rope_factors(bytes),
@@ -171,10 +176,19 @@ impl Converter {
         }
     }
 
+    /// What the header of the output will be but for the digest of the source: known as soon as
+    /// the descriptions are read, so that a model can be judged before the rest of it is there.
+    pub fn draft(&self) -> Option<format::Header> {
+        match &self.stage {
+            Stage::Checksum(both) => format::Header::layout(both.0.manifest.clone()).ok(),
+            _ => self.header().cloned(),
+        }
+    }
+
     pub fn progress(&self) -> Progress {
         let all = || self.files.iter().map(|file| file.len).sum();
         let (phase, done, total) = match &self.stage {
-            Stage::Gguf(reader) => (Phase::Reading, reader.at(), all()),
+            Stage::Gguf(parts) => (Phase::Reading, parts.at(), all()),
             Stage::Folder(folder) => (Phase::Reading, folder.read(), all()),
             Stage::RopeFactors(..) | Stage::Lowered(_) | Stage::Failed => {
                 (Phase::Reading, 0, all())
@@ -209,7 +223,7 @@ impl Converter {
         self.out.clear();
         loop {
             let need = match &mut self.stage {
-                Stage::Gguf(reader) => reader.advance()?,
+                Stage::Gguf(parts) => parts.advance()?,
                 Stage::RopeFactors(_, need) => Some(need.need()),
                 Stage::Folder(folder) => folder.advance()?,
                 Stage::Checksum(both) => both.1.advance(),
@@ -231,14 +245,14 @@ impl Converter {
     /// The stage after one that needs nothing any more.
     fn next_stage(&mut self) -> Result<Stage, ConvertError> {
         let plan = match self.take_stage() {
-            Stage::Gguf(reader) => {
-                let checkpoint = Box::new(Checkpoint::new(reader.finish()?)?);
+            Stage::Gguf(parts) => {
+                let checkpoint = Box::new(Checkpoint::new(parts.finish()?)?);
                 return Ok(match checkpoint.rope_factors()? {
                     Some(factors) => Stage::RopeFactors(checkpoint, factors),
                     None => Stage::Lowered(checkpoint),
                 });
             }
-            Stage::Lowered(checkpoint) => checkpoint.plan(&self.files[0].name, &self.options)?,
+            Stage::Lowered(checkpoint) => checkpoint.plan(&self.files, &self.options)?,
             Stage::Folder(folder) => folder.plan(&self.options)?,
             Stage::Checksum(both) => {
                 let (mut plan, checksum) = *both;

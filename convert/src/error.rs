@@ -35,6 +35,18 @@ pub enum ConvertError {
         number: u64,
         count: u64,
     },
+    /// Some of several GGUF files are not there; numbers count from 0, and not all are listed.
+    MissingParts {
+        missing: Vec<u64>,
+        count: u64,
+    },
+    PartTwice {
+        number: u64,
+    },
+    /// A file that is no part of the model that the others are parts of.
+    OtherPart {
+        file: String,
+    },
     /// A claim above one of the constants in `limits`.
     Limit {
         what: &'static str,
@@ -292,7 +304,10 @@ impl ConvertError {
             Truncated { .. } | SourceChanged { .. } => {
                 "Download the file again; it is incomplete or was changed."
             }
-            SplitFile { .. } => "Join the parts into one GGUF file first (gguf-split --merge).",
+            SplitFile { .. } | MissingParts { .. } | PartTwice { .. } => {
+                "Choose all parts of the model together."
+            }
+            OtherPart { .. } => "Choose the parts of one model together, and nothing else.",
             TensorType { .. } | TensorDtype { .. } | VectorType { .. } | PartialBlock { .. } => {
                 "Get the model with F32, F16, BF16, Q8_0, Q4_0 or Q4_1 weights."
             }

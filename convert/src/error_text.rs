@@ -29,12 +29,16 @@ pub(crate) fn write(error: &ConvertError, f: &mut Formatter<'_>) -> Result {
             )
         }
         SplitFile { number, count } => {
-            write!(
-                f,
-                "this is part {} of a model split over {count} files",
-                number + 1
-            )
+            let part = number + 1;
+            write!(f, "this is part {part} of a model split over {count} files")
         }
+        MissingParts { missing, count } => {
+            let numbers: Vec<String> = missing.iter().map(|no| (no + 1).to_string()).collect();
+            let parts = ["part", "parts"][usize::from(numbers.len() > 1)];
+            write!(f, "missing: {parts} {} of {count}", numbers.join(", "))
+        }
+        PartTwice { number } => write!(f, "part {} of the model is there twice", number + 1),
+        OtherPart { file } => write!(f, "{file:?} is no part of the model that the others are of"),
         Limit {
             what,
             place,

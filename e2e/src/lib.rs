@@ -2,8 +2,8 @@
 //!
 //! Reading order: `error`, `places` (what must have been built), `process` (nothing outlives a
 //! test), `program` (the native answers), `http` and `folder` (the smallest client and server),
-//! `server` (`tinyrustlm serve`), `engine` and `screen` (what browsers need), `browser` (driver,
-//! profile, session), `page` (the app's page), `window` (several
+//! `server` (`tinyrustlm serve`), `scripted` (one that misbehaves), `engine` and `screen` (what
+//! browsers need), `browser` (driver, profile, session), `page` (the app's page), `window` (several
 //! tabs), `link` (a worker without a page).
 //!
 //! `./test` builds what is needed and runs these tests one after another.
@@ -19,6 +19,7 @@ mod places;
 mod process;
 mod program;
 mod screen;
+mod scripted;
 mod server;
 mod window;
 
@@ -32,4 +33,5 @@ pub use link::WorkerLink;
 pub use page::Page;
 pub use places::{dist, golden, model_gguf, model_slm, signing_seed, store_suite, suite_lane};
 pub use program::{convert, eval};
+pub use scripted::{Act, Asked, Script, Scripted};
 pub use server::{Line, Options, Server};

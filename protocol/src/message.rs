@@ -90,6 +90,19 @@ pub enum ImportSource {
     File { name: String, length: u64 },
     /// A model of the server's catalogue, fetched by Range requests.
     Catalogue(CatalogueEntry),
+    /// The parts of one GGUF model or the files of a folder called `name`; their handles are
+    /// attached in this order.
+    Files { name: String, files: Vec<NamedFile> },
+    /// Any address of a `.slm` or GGUF file, or of one part of a split GGUF.
+    Address { url: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedFile {
+    /// Without folders.
+    pub name: String,
+    /// Bytes.
+    pub length: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -234,6 +247,13 @@ pub enum Event {
     },
     /// An import that another tab asked for; `None` when it is over.
     Elsewhere(Option<ForeignImport>),
+    /// Nothing comes for an import for now: why, in words, and in how many seconds it is tried
+    /// again. Without a reason bytes come again.
+    ImportWaiting {
+        import: ImportId,
+        why: Option<String>,
+        seconds: u64,
+    },
 }
 
 /// What the server and the publisher offer together.

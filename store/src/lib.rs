@@ -4,8 +4,10 @@
 //! `folder` (native), `opfs` and `indexeddb` (browser, with `later` as their door and `chunked`
 //! below the second) and `faulty` (tests), held to one `conformance` suite;
 //! `names` (which files a model has); `bitfield` and `journal` (which pieces are here, and how
-//! that survives a crash); `import` and `sequential` (how a model arrives); `range` (what an HTTP
-//! response is worth); `read` (how a model is read back); `library` (what a directory holds);
+//! that survives a crash); `import` and `sequential` (how a model arrives); `raw` (a foreign file
+//! that is kept as it comes, to be converted); `range` (what an HTTP reply is worth) and `transfer`
+//! (how a file is fetched in spite of its server); `read` (how a model is read back); `library`
+//! (what a directory holds);
 //! `quota` (whether it will fit).
 //!
 //! Invariants: nothing is written under a model's name before every byte of it was verified, and a
@@ -34,10 +36,12 @@ pub mod names;
 pub mod opfs;
 mod quota;
 mod range;
+mod raw;
 mod read;
 mod sequential;
 #[cfg(all(target_arch = "wasm32", feature = "suite"))]
 mod suite;
+mod transfer;
 
 pub use bitfield::Bitfield;
 pub use chunked::{Batch, CHUNK_BYTES, Chunk, ChunkKey, ChunkedDisk, ChunkedFiles, FileId};
@@ -52,6 +56,12 @@ pub use journal::{HaveRecord, have_file_len, read_have};
 pub use library::{Library, Partial, Stored};
 pub use memory::{MemoryCatalog, MemoryDisk};
 pub use quota::{Estimate, MARGIN_BYTES, Room, import_bytes, preflight};
-pub use range::{Assembler, RangeRefusal, Reply, looks_like_a_page, place};
+pub use range::{Place, RangeRefusal, Reply, looks_like_a_page, place};
+pub use raw::{About, RawFile, pieces as pieces_of, raw_key, read_got};
 pub use read::{ChunkStore, LayerRebuild};
 pub use sequential::SequentialImport;
+pub use transfer::{
+    BUSY_TRIES_MAX, Break, FIRST_TRIES_MAX, FLIGHTS_MAX, Flight, Get, News, REQUEST_BYTES_MAX,
+    RETRY_AFTER_MAX_S, ReplyHead, STALL_MS, Transfer, TransferFault, Trust, WAIT_MS_MAX,
+    WAIT_MS_MIN, WaitCause, Waiting, Wish,
+};

@@ -13,6 +13,8 @@ use crate::{Entry, HaveRecord, read_have};
 pub struct Library {
     pub complete: Vec<Stored>,
     pub partial: Vec<Partial>,
+    /// Keys of files that came from an address, whole or not, with their records.
+    pub raws: Vec<Root>,
     /// Stored models that cannot be used: empty, or of a length that the system will not tell.
     pub damaged: Vec<Root>,
     /// Files of ours that nothing needs. Delete them at start-up, while no import runs: an import
@@ -48,6 +50,8 @@ struct Listed {
     have: Option<Option<u64>>,
     done: Option<Option<u64>>,
     pieces: Option<Option<u64>>,
+    raw: Option<Option<u64>>,
+    got: Option<Option<u64>>,
 }
 
 impl Library {
@@ -61,6 +65,8 @@ impl Library {
                 Some(Name::Have(root)) => models.entry(root).or_default().have = len,
                 Some(Name::Done(root)) => models.entry(root).or_default().done = len,
                 Some(Name::Pieces(root)) => models.entry(root).or_default().pieces = len,
+                Some(Name::Raw(key)) => models.entry(key).or_default().raw = len,
+                Some(Name::Got(key)) => models.entry(key).or_default().got = len,
                 Some(Name::Incoming(_)) => library.strays.push(entry.name.clone()),
                 None => library.foreign.push(entry.name.clone()),
             }
@@ -82,7 +88,16 @@ impl Library {
             have,
             done,
             pieces,
+            raw,
+            got,
         } = listed;
+        match (raw, got) {
+            (Some(_), Some(_)) => self.raws.push(root),
+            _ => {
+                self.stray(raw.is_some(), Name::Raw(root));
+                self.stray(got.is_some(), Name::Got(root));
+            }
+        }
         if let Some(len) = done {
             self.stray(part.is_some(), Name::Part(root));
             self.stray(have.is_some(), Name::Have(root));

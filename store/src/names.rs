@@ -6,9 +6,12 @@
 //! | `<root>.part` | the pieces that arrived, at their places | start of an import | its end |
 //! | `<root>.have` | which of them are verified (`journal`) | start of an import | its end |
 //! | `<root>.slm` | a complete, verified model | end of an import | removal |
+//! | `<key>.raw` | a foreign file as its server sent it (`raw`) | its first piece | its conversion |
+//! | `<key>.got` | which of its pieces are here | with it | with it |
 //! | `incoming-<n>.part` | a conversion's output, root not known yet | its start | its end |
 //!
-//! `<root>` is 64 lower-case hexadecimal digits. Order at the end of an import: `finish`, rename
+//! `<root>` is 64 lower-case hexadecimal digits, and so is `<key>`, the digest of an address.
+//! Order at the end of an import: `finish`, rename
 //! `part` to `slm`, remove `have`. Whatever step a crash leaves undone, `library` finds.
 
 use std::fmt;
@@ -22,6 +25,8 @@ pub enum Name {
     Have(Root),
     Done(Root),
     Pieces(Root),
+    Raw(Root),
+    Got(Root),
     Incoming(u64),
 }
 
@@ -42,6 +47,14 @@ pub fn done(root: Root) -> String {
 
 pub fn pieces(root: Root) -> String {
     Name::Pieces(root).to_string()
+}
+
+pub fn raw(key: Root) -> String {
+    Name::Raw(key).to_string()
+}
+
+pub fn got(key: Root) -> String {
+    Name::Got(key).to_string()
 }
 
 /// `number` tells conversions apart that run at the same time.
@@ -68,6 +81,8 @@ fn read(name: &str) -> Option<Name> {
         "have" => Some(Name::Have(root)),
         "slm" => Some(Name::Done(root)),
         "pieces" => Some(Name::Pieces(root)),
+        "raw" => Some(Name::Raw(root)),
+        "got" => Some(Name::Got(root)),
         _ => None,
     }
 }
@@ -79,6 +94,8 @@ impl fmt::Display for Name {
             Name::Have(root) => write!(f, "{root}.have"),
             Name::Done(root) => write!(f, "{root}.slm"),
             Name::Pieces(root) => write!(f, "{root}.pieces"),
+            Name::Raw(root) => write!(f, "{root}.raw"),
+            Name::Got(root) => write!(f, "{root}.got"),
             Name::Incoming(number) => write!(f, "incoming-{number}.part"),
         }
     }
@@ -96,6 +113,8 @@ mod tests {
             Name::Have(root),
             Name::Done(root),
             Name::Pieces(root),
+            Name::Raw(root),
+            Name::Got(root),
             Name::Incoming(0),
             Name::Incoming(u64::MAX),
         ] {

@@ -1,13 +1,8 @@
-//! What an HTTP reply to a request for pieces is worth: where its body belongs, and whole pieces
-//! out of a body that arrives in portions.
+//! What an HTTP reply to a request for a part of a file is worth: where its body belongs.
 //!
 //! Servers answer 200 with part of a file, begin before the byte that was asked for, ignore the
 //! range, or send a web page with a friendly status. So the position comes from `Content-Range`
-//! and the lengths, never from the status alone, and every piece is verified by `Import::feed`.
-
-use format::{ModelId, PIECE_BYTES, PieceIndex};
-
-use crate::PieceRun;
+//! and the lengths, never from the status alone.
 
 /// The parts of a reply that decide.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +14,25 @@ pub struct Reply<'a> {
     pub content_length: Option<u64>,
 }
 
+/// Where a body belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The first byte within the file that the body holds.
+    pub first: u64,
+    /// Length of the whole file, if the reply says it.
+    pub total: Option<u64>,
+    /// The reply says itself where its body begins.
+    pub is_told: bool,
+}
+
 /// Why a body is not read at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeRefusal {
     Status(u16),
     /// `Content-Range` says nothing that can be read.
     Unreadable,
-    /// The whole file there has another length than the model: it is another file, or a page.
+    /// The whole file there has another length than the one that is wanted: it is another file,
+    /// or a page.
     OtherFile {
         want: u64,
         got: u64,
@@ -37,43 +44,43 @@ pub enum RangeRefusal {
     },
 }
 
-/// Cuts a body into pieces.
-pub struct Assembler {
-    id: ModelId,
-    /// Bytes to pass over before the first whole piece.
-    skip: u64,
-    piece: PieceIndex,
-    buffer: Vec<u8>,
-    /// The buffer was handed out and is of no more use.
-    spent: bool,
-}
-
-/// The first byte within the file that the reply's body holds.
-pub fn place(id: ModelId, run: PieceRun, reply: Reply<'_>) -> Result<u64, RangeRefusal> {
+/// Judges the reply to a request for the bytes from `at` on. `length` is that of the whole file,
+/// where it is known.
+pub fn place(length: Option<u64>, at: u64, reply: Reply<'_>) -> Result<Place, RangeRefusal> {
     if reply.status != 200 && reply.status != 206 {
         return Err(RangeRefusal::Status(reply.status));
     }
+    let other = |total: Option<u64>| match (length, total) {
+        (Some(want), Some(got)) if want != got => Err(RangeRefusal::OtherFile { want, got }),
+        _ => Ok(total),
+    };
     let Some(text) = reply.content_range else {
-        let (want, got) = (id.length, reply.content_length);
-        return match (reply.status, got) {
-            // Another origin may hide the header; if the body is elsewhere the hashes will tell.
-            (206, _) => Ok(run.at),
-            (_, Some(got)) if got != want => Err(RangeRefusal::OtherFile { want, got }),
-            _ => Ok(0),
-        };
+        // Another origin may hide the header; if the body is elsewhere the hashes will tell.
+        return Ok(match reply.status {
+            206 => Place {
+                first: at,
+                total: None,
+                is_told: false,
+            },
+            _ => Place {
+                first: 0,
+                total: other(reply.content_length)?,
+                is_told: false,
+            },
+        });
     };
     let (first, total) = content_range(text).ok_or(RangeRefusal::Unreadable)?;
-    if let Some(got) = total
-        && got != id.length
-    {
-        let want = id.length;
-        return Err(RangeRefusal::OtherFile { want, got });
-    }
-    if first > run.at {
-        let (want, got) = (run.at, first);
+    let total = other(total)?;
+    if first > at {
+        let (want, got) = (at, first);
         return Err(RangeRefusal::StartsLate { want, got });
     }
-    Ok(first)
+    let is_told = true;
+    Ok(Place {
+        first,
+        total,
+        is_told,
+    })
 }
 
 /// `bytes 5-9/100` and `bytes 5-9/*` (RFC 9110, section 14.4): first byte and whole length.
@@ -90,13 +97,13 @@ fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
     (unit.eq_ignore_ascii_case("bytes") && sound).then_some((first, total))
 }
 
-fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
 }
 
-/// Whether bytes that failed verification are the start of a web page: hosts of single-page
-/// applications answer any address with their front page and status 200.
+/// Whether bytes are the start of a web page: hosts of single-page applications answer any address
+/// with their front page and status 200.
 pub fn looks_like_a_page(first: &[u8]) -> bool {
     let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first);
     let text = text.trim_ascii_start();
@@ -106,43 +113,4 @@ pub fn looks_like_a_page(first: &[u8]) -> bool {
     };
     let tags: [&[u8]; 4] = [b"<!doctype html", b"<html", b"<head", b"<?xml"];
     tags.iter().any(starts)
-}
-
-impl Assembler {
-    /// `first` is the file position of the body's first byte. What comes before the next piece's
-    /// beginning is passed over.
-    pub fn new(id: ModelId, first: u64) -> Assembler {
-        let piece = first.div_ceil(u64::from(PIECE_BYTES));
-        Assembler {
-            id,
-            skip: piece * u64::from(PIECE_BYTES) - first,
-            // Beyond the last piece if `first` is far out: then nothing will ever come.
-            piece: PieceIndex(u32::try_from(piece).unwrap_or(u32::MAX)),
-            buffer: Vec::new(),
-            spent: false,
-        }
-    }
-
-    /// Takes from the front of `body` until a piece is whole. `None` when `body` is used up, or
-    /// past the end of the file; then what is left of `body` is surplus.
-    pub fn take(&mut self, body: &mut &[u8]) -> Option<(PieceIndex, &[u8])> {
-        let passed = self.skip.min(body.len() as u64);
-        self.skip -= passed;
-        *body = &body[passed as usize..];
-        let (_, len) = self.id.piece_range(self.piece);
-        let len = len as usize;
-        if std::mem::take(&mut self.spent) {
-            self.buffer.clear();
-        }
-        let (now, later) = body.split_at(body.len().min(len - self.buffer.len()));
-        self.buffer.extend_from_slice(now);
-        *body = later;
-        if len == 0 || self.buffer.len() < len {
-            return None;
-        }
-        let piece = self.piece;
-        self.piece = PieceIndex(piece.0.saturating_add(1));
-        self.spent = true;
-        Some((piece, &self.buffer))
-    }
 }

@@ -4,8 +4,8 @@
 //! of it a browser gets), `publisher` (whose signature counts), `source` (where imported bytes
 //! come from), `session` (the conversation itself, without input or output), `tabs` (one session,
 //! many pages), `words` (failures as sentences). In a browser `shell` connects it: messages and
-//! wakes, `tabs` (hands of several tabs), `files` (storage), `sources` (files and addresses),
-//! `lanes` (compiled engines).
+//! wakes, `tabs` (hands of several tabs), `files` (storage), `sources` (files), `fetches` and
+//! `network` (addresses), `lanes` (compiled engines).
 //!
 //! Invariant: only the shell and `engine/module.rs` name the browser; the session has no clock.
 

@@ -19,12 +19,13 @@ mod records;
 mod requests;
 mod scanning;
 mod shelf;
+mod transfers;
 
 use std::collections::VecDeque;
 
 use format::ModelId;
 use protocol::{CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
-use store::{Disk, Entry, Estimate, StoreError};
+use store::{Disk, Entry, Estimate, News, StoreError};
 
 use crate::PublicKey;
 use crate::engine::Engine;
@@ -37,8 +38,9 @@ use records::Scene;
 use requests::Requests;
 use scanning::Scan;
 use shelf::Shelf;
+use transfers::Arrival;
 
-pub use imports::{IMPORTS_MAX, RUN_BYTES_MAX, RUNS_MAX};
+pub use imports::{IMPORTS_MAX, WANTED_MAX};
 pub use records::RECORDS_MAX;
 pub use requests::REQUESTS_MAX;
 
@@ -48,6 +50,20 @@ pub const COMMANDS_MAX: usize = 16;
 /// Number of a file operation under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u32);
+
+/// Number of a request to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FetchId(pub u32);
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Where an earlier request was led to; `None` is the source's own address.
+    pub url: Option<String>,
+    /// First and last byte.
+    pub range: Option<(u64, u64)>,
+    pub if_range: Option<String>,
+}
 
 /// Directory operations; in a browser they answer later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,19 +131,39 @@ pub enum Input<D, E> {
         ticket: Ticket,
         answer: Result<FileAnswer<D>, StoreError>,
     },
+    /// What came of a request.
+    Fetched {
+        fetch: FetchId,
+        news: News,
+    },
+    /// The browser says that there is a network, or none.
+    Network {
+        is_online: bool,
+    },
+    Time,
     Wake,
 }
 
 #[derive(Debug, PartialEq)]
 pub enum Output {
     Event(Event),
-    /// From now on this source stands for this address, relative to the catalogue. `length` is
-    /// that of the whole file in bytes, where it is known.
+    /// From now on this source stands for this address, relative to the catalogue.
     Address {
         source: Source,
         url: String,
-        length: Option<u64>,
     },
+    /// Send a request and give what comes of it as [`Input::Fetched`], the body portion by portion
+    /// and only when asked for more.
+    Fetch {
+        fetch: FetchId,
+        source: Source,
+        ask: Ask,
+    },
+    /// Read the next portion of this request's body.
+    FetchMore(FetchId),
+    AbortFetch(FetchId),
+    /// Give [`Input::Time`] at this time.
+    WakeAt(u64),
     NeedBytes {
         source: Source,
         at: u64,
@@ -213,7 +249,16 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Input::Bytes { source, at, bytes } => self.on_bytes(source, at, Ok(bytes)),
             Input::SourceFailed { source, at, fault } => self.on_bytes(source, at, Err(fault)),
             Input::Files { ticket, answer } => self.on_files(ticket, answer),
+            Input::Fetched { fetch, news } => self.desk.fetched(fetch, news),
+            Input::Network { is_online } => self.desk.network(is_online),
+            Input::Time => self.desk.time(),
             Input::Wake => self.on_wake(),
+        }
+        while let Some(arrival) = self.desk.arrived() {
+            match arrival {
+                Arrival::Bytes { source, at, bytes } => self.on_bytes(source, at, bytes),
+                Arrival::Lull(source, waiting) => self.on_lull(source, waiting),
+            }
         }
     }
 

@@ -5,9 +5,11 @@
 //! storage, loads a lane and tells the session. The origin's lock is held before any file is opened
 //! and until all are closed, so files never have two owners.
 
+mod fetches;
 mod files;
 mod lanes;
 mod locks;
+mod network;
 mod remembered;
 mod sources;
 mod tabs;
@@ -29,6 +31,7 @@ use crate::engine::module::ModuleEngine;
 use crate::session::{Input, Output, Session, Start};
 use crate::tabs::{Tab, TabInput};
 use crate::words;
+use fetches::Fetches;
 use files::{BrowserDisk, Directory};
 use lanes::{LaneFailure, Wish};
 use remembered::Remembered;
@@ -56,6 +59,7 @@ struct Worker {
     give_back: RefCell<Option<Function>>,
     /// Counts the times this worker has owned: what an earlier term began is not heard in a later.
     term: Cell<u32>,
+    fetches: Fetches,
     /// A message posted here comes back as a wake, after whatever is queued already.
     waker: MessagePort,
     /// Lanes that trapped.
@@ -75,6 +79,7 @@ pub fn start() -> Result<(), JsValue> {
     let (me, edition) = tab_of(&scope);
     let worker = Rc::new(Worker {
         sources: Sources::new(&scope.location().href()),
+        fetches: Fetches::default(),
         scope,
         me,
         tab: RefCell::new(Tab::new(me, edition)),
@@ -108,6 +113,7 @@ pub fn start() -> Result<(), JsValue> {
     // Both listeners live as long as the worker.
     on_message.forget();
 
+    worker.hear_of_the_network();
     spawn_local(async move { worker.join().await });
     Ok(())
 }
@@ -132,6 +138,7 @@ impl Worker {
     /// Closes every file and ends the engine.
     fn close(&self) {
         self.term.set(self.term.get().wrapping_add(1));
+        self.fetches.abort_all();
         self.session.replace(Session::new());
         self.directory.replace(None);
         self.remembered.replace(None);
@@ -199,14 +206,14 @@ impl Worker {
     /// A message of the page.
     fn hear(self: &Rc<Self>, data: &JsValue) {
         let heard = wires::unpack(data);
-        let heard = heard.and_then(|(bytes, file)| Some((decode::<Command>(&bytes).ok()?, file)));
-        let Some((command, file)) = heard else {
+        let heard = heard.and_then(|(bytes, files)| Some((decode::<Command>(&bytes).ok()?, files)));
+        let Some((command, files)) = heard else {
             return self.tell(&Event::Failed {
                 subject: Subject::Start,
                 error: unreadable(),
             });
         };
-        let attached = file.and_then(|file| self.files.borrow_mut().keep(file));
+        let attached = self.files.borrow_mut().keep(files);
         self.tab(TabInput::Page { command, attached });
     }
 
@@ -226,13 +233,15 @@ impl Worker {
     fn perform(self: &Rc<Self>, output: Output) {
         match output {
             Output::Event(event) => self.tab(TabInput::Session(event)),
-            Output::Address {
-                source,
-                url,
-                length,
-            } => self.sources.name(source, &url, length),
+            Output::Address { source, url } => self.sources.name(source, &url),
+            Output::Fetch { fetch, source, ask } => self.fetch(fetch, source, ask),
+            Output::FetchMore(fetch) => {
+                self.later_fetched(fetch, self.more_when_there_is_room(fetch))
+            }
+            Output::AbortFetch(fetch) => self.fetches.abort(fetch),
+            Output::WakeAt(at_ms) => self.wake_at(at_ms),
             Output::NeedBytes { source, at, len } => {
-                let bytes = self.sources.read(&self.scope, source, at, len);
+                let bytes = self.sources.read(source, at, len);
                 let directory = self.directory.borrow().clone();
                 self.later(async move {
                     let bytes = bytes.await;
@@ -320,7 +329,7 @@ impl Worker {
             };
             let event = match file {
                 Ok(file) => {
-                    worker.handed.replace(Some(file.into()));
+                    worker.handed.replace(Some(file));
                     Event::Exported { model }
                 }
                 Err(error) => Event::Failed {

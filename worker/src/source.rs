@@ -1,7 +1,7 @@
 //! Where imported bytes come from, and how that can fail. The browser part is `shell/sources.rs`.
 
 use protocol::{ErrorReport, Stage, TrResult};
-use store::RangeRefusal;
+use store::{RangeRefusal, TransferFault};
 
 /// A number for something that bytes can be asked of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,15 +18,13 @@ pub enum SourceFault {
     /// No answer at all: offline, no such server, or the other origin forbids it.
     Unreachable,
     Status(u16),
-    /// The whole file instead of the part that was asked for.
-    NoRanges,
-    /// The reply is about another part or another file.
-    Range(RangeRefusal),
+    /// A file that is fetched in parts.
+    Transfer(TransferFault),
     /// A web page instead of the file; `first` is the beginning of it.
     Page {
         first: String,
     },
-    /// The body ended early; both in bytes.
+    /// A local file ended early; both in bytes.
     Short {
         expected: u64,
         found: u64,
@@ -49,15 +47,6 @@ pub fn beginning(bytes: &[u8]) -> String {
 }
 
 impl SourceFault {
-    /// Asking once more may help.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            SourceFault::Unreachable | SourceFault::Short { .. } => true,
-            SourceFault::Status(status) => *status >= 500 || *status == 429,
-            _ => false,
-        }
-    }
-
     pub fn report(&self) -> ErrorReport {
         ErrorReport {
             code: TrResult::Source,
@@ -69,30 +58,16 @@ impl SourceFault {
 
     fn what(&self) -> String {
         match self {
-            SourceFault::Unreachable => "The server cannot be reached.".into(),
-            SourceFault::Status(404) => "The server does not have this file (404).".into(),
-            SourceFault::Status(401 | 403) => "The server refuses to give this file out.".into(),
-            SourceFault::Status(status) => format!("The server answered with status {status}."),
-            SourceFault::NoRanges => {
-                "The server sends the whole file and not the part that was asked for.".into()
+            SourceFault::Unreachable | SourceFault::Transfer(TransferFault::Unreachable) => {
+                "The server cannot be reached, or it does not let other sites read its files \
+                 (CORS)."
+                    .into()
             }
-            SourceFault::Range(RangeRefusal::OtherFile { want, got }) => {
-                format!("The file on the server has {got} bytes; the model has {want}.")
-            }
-            SourceFault::Range(RangeRefusal::StartsLate { want, got }) => {
-                format!("The server's answer begins at byte {got}; byte {want} was asked for.")
-            }
-            SourceFault::Range(RangeRefusal::Status(status)) => {
-                format!("The server answered with status {status}.")
-            }
-            SourceFault::Range(RangeRefusal::Unreadable) => {
-                "The server's answer does not say which part of the file it is.".into()
-            }
-            SourceFault::Page { first } => {
-                format!("The server sent a web page in place of the file; it begins {first:?}.")
-            }
+            SourceFault::Status(status) => status_words(*status),
+            SourceFault::Transfer(fault) => transfer_words(fault),
+            SourceFault::Page { first } => page_words(first),
             SourceFault::Short { expected, found } => {
-                format!("The transfer ended after {found} of {expected} bytes.")
+                format!("The file ended after {found} of {expected} bytes.")
             }
             SourceFault::TooLarge { most } => {
                 format!("The server's file is larger than {most} bytes.")
@@ -103,15 +78,83 @@ impl SourceFault {
     }
 
     fn remedy(&self) -> &'static str {
+        const LATER: &str = "Try again later; what has arrived is kept.";
+        const REFUSED: &str = "Check the address; if the model asks for an account or a licence, \
+             download it where you are signed in, and drop the file here.";
         match self {
-            SourceFault::Unreachable | SourceFault::Short { .. } => {
-                "Check the connection and import again; what has arrived is kept."
+            SourceFault::Unreachable | SourceFault::Transfer(TransferFault::Unreachable) => {
+                "Check the connection and the address. If it opens in another tab, download the \
+                 file there and drop it here, or ask its host to send \
+                 Access-Control-Allow-Origin; what has arrived is kept."
             }
-            SourceFault::Unreadable | SourceFault::NotAttached => {
+            SourceFault::Unreadable | SourceFault::NotAttached | SourceFault::Short { .. } => {
                 "Choose the file again, and do not move or change it meanwhile."
             }
-            SourceFault::Status(500..) => "Try again later; what has arrived is kept.",
+            SourceFault::Status(status) => status_remedy(*status),
+            SourceFault::Transfer(fault) => match fault {
+                TransferFault::Reply(RangeRefusal::Status(status)) => status_remedy(*status),
+                TransferFault::Cut | TransferFault::AskedToWait { .. } => LATER,
+                TransferFault::Page { .. } => REFUSED,
+                TransferFault::Changed => "Import it again: it begins anew with the new file.",
+                TransferFault::NoLength => "Download the file with the browser and drop it here.",
+                _ => "Tell whoever runs the server, or import the model from a file.",
+            },
             _ => "Tell whoever runs the server, or import the model from a file.",
         }
+    }
+}
+
+fn transfer_words(fault: &TransferFault) -> String {
+    match fault {
+        TransferFault::Unreachable => "The server cannot be reached.".into(),
+        TransferFault::Reply(RangeRefusal::Status(status)) => status_words(*status),
+        TransferFault::Reply(RangeRefusal::OtherFile { want, got }) => {
+            format!("The file on the server has {got} bytes; the model has {want}.")
+        }
+        TransferFault::Reply(RangeRefusal::StartsLate { want, got }) => {
+            format!("The server's answer begins at byte {got}; byte {want} was asked for.")
+        }
+        TransferFault::Reply(RangeRefusal::Unreadable) => {
+            "The server's answer does not say which part of the file it is.".into()
+        }
+        TransferFault::Page { first } => page_words(&beginning(first)),
+        TransferFault::Changed => "The file on the server changed while it was fetched.".into(),
+        TransferFault::NoLength => "The server does not say how long the file is.".into(),
+        TransferFault::Empty => "The file on the server is empty.".into(),
+        TransferFault::Cut => {
+            "The server's answers break off before their first byte, again and again.".into()
+        }
+        TransferFault::AskedToWait { seconds } => {
+            let minutes = seconds.div_ceil(60);
+            format!("The server is busy and asks to come back in {minutes} minutes.")
+        }
+    }
+}
+
+fn page_words(first: &str) -> String {
+    format!("The server sent a web page in place of the file; it begins {first:?}.")
+}
+
+fn status_words(status: u16) -> String {
+    match status {
+        401 => "The server wants a sign-in for this file (401).".into(),
+        403 => "The server refuses to give this file out (403).".into(),
+        404 | 410 => format!("The server does not have this file ({status})."),
+        416 => "The file on the server is shorter than it should be (416).".into(),
+        429 => "The server limits how often it is asked, and still does (429).".into(),
+        500.. => format!("The server has a fault of its own or no time ({status})."),
+        _ => format!("The server answered with status {status}."),
+    }
+}
+
+fn status_remedy(status: u16) -> &'static str {
+    match status {
+        401 | 403 => {
+            "If the model asks for an account or a licence, download it where you are signed in, \
+             and drop the file here."
+        }
+        404 | 410 => "Check the address, or ask whoever runs the server where the file is now.",
+        429 | 500.. => "Try again later; what has arrived is kept.",
+        _ => "Tell whoever runs the server, or import the model from a file.",
     }
 }

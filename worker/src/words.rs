@@ -6,7 +6,7 @@ use convert::ConvertError;
 use format::{FormatError, Header};
 use prompt::PromptError;
 use protocol::{ErrorReport, Stage, TrResult, abi};
-use store::{Corruption, StoreError};
+use store::{Corruption, StoreError, WaitCause};
 
 use crate::EngineError;
 
@@ -245,6 +245,18 @@ fn engine_remedy(error: &EngineError) -> &'static str {
             "Load the model again; if that fails, reload the page."
         }
         _ => FAULT,
+    }
+}
+
+/// Why nothing comes from a server for now; the page adds when it is tried again.
+pub fn waiting(cause: WaitCause) -> &'static str {
+    match cause {
+        WaitCause::Offline => "There is no network.",
+        WaitCause::Unreachable => "The server cannot be reached.",
+        WaitCause::Cut => "The connection broke off.",
+        WaitCause::Stalled => "The server has stopped sending.",
+        WaitCause::Busy(429) => "The server asks to be left alone for a while.",
+        WaitCause::Busy(_) => "The server is busy.",
     }
 }
 

@@ -146,7 +146,7 @@ fn a_cancelled_import_can_be_discarded() {
     assert_eq!(world.last_of(import), Event::ImportCancelled { import });
     assert!(world.names().is_empty(), "{:?}", world.names());
     // What was under way may still be answered, but nothing new is asked for.
-    assert!(world.asked.len() <= asked + worker::session::RUNS_MAX);
+    assert!(world.asked.len() <= asked + store::FLIGHTS_MAX);
     world.command(Command::ListModels);
     assert_eq!(world.events.last(), Some(&Event::Models(Vec::new())));
 }

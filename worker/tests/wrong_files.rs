@@ -106,7 +106,8 @@ fn a_server_that_sends_something_else() {
         TrResult::Source,
         "reached",
     );
-    assert_eq!(world.asked.len(), 4, "a passing fault is tried again");
+    let tries = store::FIRST_TRIES_MAX as usize;
+    assert_eq!(world.asked.len(), tries, "a passing fault is tried again");
     let mut wrong = model.layer.to_bytes();
     wrong[0] ^= 1;
     let world = check(&put(model.pieces_url(), wrong), TrResult::HashMismatch, "");

@@ -1,7 +1,7 @@
 //! What a person does, and what the browser says, and what follows from it.
 
 use format::ModelId;
-use protocol::{CatalogueEntry, Command, RequestId};
+use protocol::{CatalogueEntry, Command, NamedFile, RequestId};
 
 use super::{
     App, Chat, Conversation, ConversationId, Durability, Effect, Engine, Millis, NoticeId, Origin,
@@ -36,6 +36,11 @@ pub enum Action {
         name: String,
         length: u64,
     },
+    ImportFiles {
+        name: String,
+        files: Vec<NamedFile>,
+    },
+    ImportAddress(String),
     Get(CatalogueEntry),
     CancelImport,
     ContinueImport,
@@ -238,6 +243,10 @@ impl App {
     fn act_on_models(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::ImportFile { name, length } => self.import(name, Origin::File { length }),
+            Action::ImportFiles { name, files } => self.import(name, Origin::Files(files)),
+            Action::ImportAddress(url) => {
+                self.import(text::address_name(&url), Origin::Address { url })
+            }
             Action::Get(entry) => self.import(entry.name.clone(), Origin::Catalogue(entry)),
             Action::CancelImport => {
                 let cancel = self.imports.cancel();

@@ -28,8 +28,7 @@ impl App {
                     self.notices.clear();
                 }
                 // What a browser merely lacks stands on the page About; a fault is told at once.
-                let faults = downgrades.iter().filter(|report| is_fault(report));
-                for report in faults.take(1) {
+                if let Some(report) = downgrades.iter().find(|report| is_fault(report)) {
                     self.notices.add(report.clone());
                 }
                 self.start = Start::Ready {
@@ -50,6 +49,7 @@ impl App {
                 return effects;
             }
             Event::Import(progress) => self.imports.progress(now, progress),
+            Event::ImportWaiting { .. } => self.imports.waits(now, event),
             Event::Imported { import, model, .. } => {
                 let mine = self.imports.finish(import);
                 return if mine {

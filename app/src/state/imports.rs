@@ -1,7 +1,7 @@
 //! The model that is being brought in. One at a time; what was verified outlives a stop.
 
-use format::ModelId;
-use protocol::{CatalogueEntry, Command, ImportId, ImportProgress, ImportSource};
+use format::{ModelId, Root};
+use protocol::{CatalogueEntry, Command, Event, ImportId, ImportProgress, ImportSource, NamedFile};
 
 use super::{Millis, Pace, entry_id};
 use crate::error::AppError;
@@ -21,12 +21,16 @@ pub struct Import {
     /// `None` until the worker has looked at the source.
     pub progress: Option<ImportProgress>,
     pub pace: Pace,
+    /// Why nothing comes for now, and when it is tried again.
+    pub lull: Option<(String, Millis)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     File { length: u64 },
     Catalogue(CatalogueEntry),
+    Files(Vec<NamedFile>),
+    Address { url: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,11 @@ impl Import {
                 length: *length,
             },
             Origin::Catalogue(entry) => ImportSource::Catalogue(entry.clone()),
+            Origin::Files(files) => ImportSource::Files {
+                name: self.name.clone(),
+                files: files.clone(),
+            },
+            Origin::Address { url } => ImportSource::Address { url: url.clone() },
         };
         Command::Import {
             import: self.id,
@@ -82,6 +91,7 @@ impl Imports {
             state: ImportState::Running,
             progress: None,
             pace: Pace::default(),
+            lull: None,
         };
         let command = import.command();
         self.current = Some(import);
@@ -102,6 +112,21 @@ impl Imports {
         import.progress = Some(progress);
     }
 
+    /// Nothing comes for so many seconds, or it goes on.
+    pub fn waits(&mut self, now: Millis, event: Event) {
+        if let Event::ImportWaiting {
+            import,
+            why,
+            seconds,
+        } = event
+            && let Some(import) = self.mine(import)
+        {
+            import.lull = why.map(|why| (why, now + seconds * 1000));
+            // The speed before says nothing about the time after.
+            import.pace = Pace::default();
+        }
+    }
+
     /// True if it was the current one.
     pub fn finish(&mut self, id: ImportId) -> bool {
         let mine = self.mine(id).is_some();
@@ -115,8 +140,8 @@ impl Imports {
     pub fn stopped(&mut self, id: ImportId) {
         let Some(import) = self.mine(id) else { return };
         match import.origin {
-            Origin::Catalogue(_) => import.state = ImportState::Stopped,
-            Origin::File { .. } => self.current = None,
+            Origin::Catalogue(_) | Origin::Address { .. } => import.state = ImportState::Stopped,
+            Origin::File { .. } | Origin::Files(_) => self.current = None,
         }
     }
 
@@ -127,7 +152,7 @@ impl Imports {
             return None;
         }
         import.state = ImportState::Stopping;
-        let discard = matches!(import.origin, Origin::File { .. });
+        let discard = matches!(import.origin, Origin::File { .. } | Origin::Files(_));
         Some(Command::CancelImport {
             import: import.id,
             discard,
@@ -149,7 +174,12 @@ impl Imports {
             .take_if(|import| import.state == ImportState::Stopped)?;
         match import.origin {
             Origin::Catalogue(entry) => Some(entry_id(&entry)),
-            Origin::File { .. } => None,
+            Origin::File { .. } | Origin::Files(_) => None,
+            // What came of it is kept under the digest of its address.
+            Origin::Address { url } => Some(ModelId {
+                root: Root(format::sha256(url.as_bytes())),
+                length: import.progress.map_or(0, |progress| progress.bytes_total),
+            }),
         }
     }
 

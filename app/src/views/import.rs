@@ -1,8 +1,10 @@
 //! The model that is being brought in: phase, bytes, pieces, speed, time, and a way out.
 
+use std::time::Duration;
+
 use leptos::prelude::*;
 
-use crate::page::Page;
+use crate::page::{self, Page, now};
 use crate::state::{Action, Import, ImportState, Origin};
 use crate::text;
 
@@ -59,8 +61,34 @@ fn Running() -> impl IntoView {
                 </button>
             </div>
             <Bar/>
+            <Lull/>
             <Numbers/>
         </section>
+    }
+}
+
+/// Why nothing comes for now, and how long until it is tried again.
+#[component]
+fn Lull() -> impl IntoView {
+    let page = Page::here();
+    let lull = page.part(|app| app.imports.current().and_then(|import| import.lull.clone()));
+    let now = RwSignal::new(now());
+    let clock = set_interval_with_handle(move || now.set(page::now()), Duration::from_secs(1));
+    let clock = clock.ok();
+    on_cleanup(move || {
+        if let Some(clock) = clock {
+            clock.clear();
+        }
+    });
+    view! {
+        <p id="import-lull" class="warn" role="status" hidden=move || lull.get().is_none()>
+            {move || {
+                lull.get()
+                    .map(|(why, until)| {
+                        format!("{why} {}", text::tried_again(until.saturating_sub(now.get())))
+                    })
+            }}
+        </p>
     }
 }
 
@@ -144,6 +172,8 @@ fn Stopped() -> impl IntoView {
         let total = match &import.origin {
             Origin::File { length } => *length,
             Origin::Catalogue(entry) => entry.length,
+            Origin::Files(files) => files.iter().map(|file| file.length).sum(),
+            Origin::Address { .. } => import.progress.map_or(0, |p| p.bytes_total),
         };
         match import.kept() {
             0 => "Nothing had been fetched yet.".into(),

@@ -4,6 +4,7 @@ use format::ModelId;
 use leptos::prelude::*;
 use protocol::{CatalogueEntry, ModelSummary};
 
+use super::address::AddressField;
 use super::import::ImportPanel;
 use super::keeping::{Space, Taking};
 use super::offer::{FilePicker, Keeping, facts};
@@ -38,10 +39,12 @@ pub fn Models() -> impl IntoView {
             <section>
                 <h2>"From a file"</h2>
                 <p class="muted">
-                    "Drop a .gguf or .slm file anywhere on this window, or choose one. "
+                    "Drop a .slm file, a .gguf with all its parts or a folder with safetensors "
+                    "anywhere on this window, or choose one. "
                     "It is read on this device only and checked before anything is kept."
                 </p>
                 <FilePicker/>
+                <AddressField/>
             </section>
         </div>
     }

@@ -4,6 +4,7 @@ use leptos::html::Input;
 use leptos::prelude::*;
 use protocol::{CatalogueEntry, StorageKind};
 
+use super::address::AddressField;
 use super::import::ImportPanel;
 use crate::intake;
 use crate::page::Page;
@@ -120,9 +121,10 @@ fn FromFile() -> impl IntoView {
             <h2>"From a file"</h2>
             <FilePicker/>
             <p class="muted">
-                "Or drop a .gguf or .slm file anywhere on this window. "
-                "It is copied once into the browser’s private storage."
+                "Or drop it anywhere on this window: .slm, .gguf with all its parts, or a folder "
+                "with safetensors. It is copied once into the browser’s private storage."
             </p>
+            <AddressField/>
         </div>
     }
 }
@@ -133,7 +135,8 @@ fn FromFile() -> impl IntoView {
 pub fn FilePicker() -> impl IntoView {
     let page = Page::here();
     let field = NodeRef::<Input>::new();
-    let picked = move |_| {
+    let folder = NodeRef::<Input>::new();
+    let picked = move |field: NodeRef<Input>| {
         if let Some(input) = field.get_untracked() {
             intake::on_pick(page, &input);
         }
@@ -144,10 +147,20 @@ pub fn FilePicker() -> impl IntoView {
                 id="file-input"
                 class="covered"
                 type="file"
+                multiple=true
                 node_ref=field
-                on:change=picked
+                on:change=move |_| picked(field)
             />
-            <label class="button" for="file-input">"Choose a file …"</label>
+            <label class="button" for="file-input">"Choose files …"</label>
+            <input
+                id="folder-input"
+                class="covered"
+                type="file"
+                prop:webkitdirectory=true
+                node_ref=folder
+                on:change=move |_| picked(folder)
+            />
+            <label class="button" for="folder-input">"Choose a folder …"</label>
         </div>
     }
 }

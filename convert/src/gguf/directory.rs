@@ -51,13 +51,15 @@ pub(crate) struct Entry {
     /// Offset from the start of the data section.
     offset: u64,
     bytes: u64,
+    /// Index of the file, and where its data section starts.
+    source: u32,
+    data_start: u64,
 }
 
 /// All tensors of a file, in the order of their names.
 #[derive(Debug)]
 pub(crate) struct Directory {
     entries: Vec<Entry>,
-    data_start: u64,
 }
 
 impl Entry {
@@ -103,6 +105,8 @@ impl Entry {
             offset,
             // Below 2^32 rows of at most 2^20 bytes.
             bytes: rows * row_bytes,
+            source: 0,
+            data_start: 0,
         })
     }
 }
@@ -140,11 +144,10 @@ impl Directory {
             });
         }
         let data_start = header_end.next_multiple_of(alignment);
-        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        if let Some(pair) = entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
-            let tensor = shown(&pair[0].name);
-            return Err(ConvertError::DuplicateTensor { tensor });
+        for entry in &mut entries {
+            entry.data_start = data_start;
         }
+        sort(&mut entries)?;
         for entry in &entries {
             if !entry.offset.is_multiple_of(alignment) {
                 let (tensor, offset) = (shown(&entry.name), entry.offset);
@@ -173,10 +176,21 @@ impl Directory {
                 });
             }
         }
-        Ok(Directory {
-            entries,
-            data_start,
-        })
+        Ok(Directory { entries })
+    }
+
+    /// All tensors of several files, given by index.
+    pub fn join(parts: Vec<(u32, Directory)>) -> Result<Directory, ConvertError> {
+        let mut entries = Vec::new();
+        for (source, part) in parts {
+            entries.extend(
+                part.entries
+                    .into_iter()
+                    .map(|entry| Entry { source, ..entry }),
+            );
+        }
+        sort(&mut entries)?;
+        Ok(Directory { entries })
     }
 
     pub fn find(&self, name: &str) -> Option<SourceTensor> {
@@ -187,8 +201,8 @@ impl Directory {
         let entry = &self.entries[index];
         Some(SourceTensor {
             name: entry.name.clone(),
-            source: 0,
-            at: self.data_start + entry.offset,
+            source: entry.source,
+            at: entry.data_start + entry.offset,
             codec: entry.codec,
             shape: entry.shape,
         })
@@ -204,5 +218,17 @@ impl Directory {
 
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+}
+
+/// By name; no name stands twice.
+fn sort(entries: &mut [Entry]) -> Result<(), ConvertError> {
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    match entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        Some(pair) => {
+            let tensor = shown(&pair[0].name);
+            Err(ConvertError::DuplicateTensor { tensor })
+        }
+        None => Ok(()),
     }
 }

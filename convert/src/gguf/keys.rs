@@ -53,6 +53,7 @@ const KEYS: &[(&str, Keep)] = &[
     ("general.sampling.penalty_repeat", Keep::Real),
     ("split.no", Keep::Count),
     ("split.count", Keep::Count),
+    ("split.tensors.count", Keep::Count),
     ("llama.block_count", Keep::Count),
     ("llama.context_length", Keep::Count),
     ("llama.embedding_length", Keep::Count),

@@ -7,6 +7,7 @@ use format::{Generation, Kind, Manifest, Source, TokenizerRef};
 use super::architecture;
 use super::directory::Directory;
 use super::keys::{FAMILY, Keys};
+use super::parts::Joined;
 use super::reader::Parsed;
 use super::tokenizer::TokenizerText;
 use super::vocabulary::Vocabulary;
@@ -17,7 +18,7 @@ use crate::plan::{
     tokenizer_entry,
 };
 use crate::rope::llama3_from_divisors;
-use crate::step::{Need, Options};
+use crate::step::{Need, Options, SourceFile};
 
 const ARCHITECTURE: &str = "general.architecture";
 const ROPE_FACTORS: &str = "rope_freqs.weight";
@@ -32,7 +33,8 @@ pub(crate) fn admit_family(keys: &Keys) -> Result<(), ConvertError> {
 }
 
 /// Refuses what the keys alone rule out, before any tensor is looked at.
-pub(crate) fn admit(keys: &Keys) -> Result<(), ConvertError> {
+/// A part of several may only stand among the others.
+pub(crate) fn admit(keys: &Keys, is_part: bool) -> Result<(), ConvertError> {
     if let Some(kind) = keys.text("general.type")
         && kind != "model"
     {
@@ -40,6 +42,7 @@ pub(crate) fn admit(keys: &Keys) -> Result<(), ConvertError> {
     }
     if let Some(count) = keys.count("split.count")
         && count > 1
+        && !is_part
     {
         let number = keys.count("split.no").unwrap_or(0);
         return Err(ConvertError::SplitFile { number, count });
@@ -75,6 +78,8 @@ fn unsupported(key: &str, found: &str, supported: &'static str) -> ConvertError 
 /// A parsed file that may wait for its rotary factors.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
+    /// Indices of the files, the first part first.
+    order: Vec<u32>,
     keys: Keys,
     directory: Directory,
     vocabulary: Option<Vocabulary>,
@@ -84,6 +89,7 @@ pub(crate) struct Checkpoint {
 /// Where the rotary factors lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RopeFactors {
+    pub source: u32,
     pub at: u64,
     pub len: u32,
 }
@@ -91,7 +97,7 @@ pub(crate) struct RopeFactors {
 impl RopeFactors {
     pub fn need(&self) -> Need {
         Need {
-            source: 0,
+            source: self.source,
             at: self.at,
             len: self.len,
         }
@@ -99,7 +105,8 @@ impl RopeFactors {
 }
 
 impl Checkpoint {
-    pub fn new(parsed: Parsed) -> Result<Checkpoint, ConvertError> {
+    pub fn new(joined: Joined) -> Result<Checkpoint, ConvertError> {
+        let Joined { parsed, order } = joined;
         let Parsed {
             mut keys,
             directory,
@@ -108,6 +115,7 @@ impl Checkpoint {
         let listed = vocabulary.as_ref().map(Vocabulary::listed);
         let architecture = architecture::lower(&keys, &directory, listed)?;
         Ok(Checkpoint {
+            order,
             keys,
             directory,
             vocabulary,
@@ -127,7 +135,8 @@ impl Checkpoint {
             return Err(rope_refused());
         }
         let len = tensor.row_bytes() as u32;
-        Ok(Some(RopeFactors { at: tensor.at, len }))
+        let (source, at) = (tensor.source, tensor.at);
+        Ok(Some(RopeFactors { source, at, len }))
     }
 
     pub fn set_rope_factors(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
@@ -139,7 +148,9 @@ impl Checkpoint {
         Ok(())
     }
 
-    pub fn plan(self, source_name: &str, options: &Options) -> Result<Plan, ConvertError> {
+    pub fn plan(self, files: &[SourceFile], options: &Options) -> Result<Plan, ConvertError> {
+        let first = self.order.first().map_or(0, |index| *index as usize);
+        let source_name = model_name(&files[first].name, files.len());
         let special = self.special()?;
         let find = |canonical: &str| self.find(canonical);
         let Matched {
@@ -170,10 +181,10 @@ impl Checkpoint {
                 None => Kind::Bare,
             },
             // The name people know the file by; `general.name` is often a training run's.
-            name: clean_name(source_name.strip_suffix(".gguf").unwrap_or(source_name)),
+            name: clean_name(source_name),
             licence: keys.text("general.license").map(String::from),
             source: Source {
-                description: format!("{} (GGUF)", clean_name(source_name)),
+                description: format!("{} (GGUF)", clean_name(&files[first].name)),
                 sha256: format::Digest::default(),
             },
             architecture: self.architecture,
@@ -187,7 +198,7 @@ impl Checkpoint {
             manifest,
             payload,
             tensors,
-            hashed: vec![0],
+            hashed: self.order,
         })
     }
 
@@ -251,6 +262,14 @@ impl Checkpoint {
             add_bos.unwrap_or(llama3),
         ))
     }
+}
+
+/// A file's name without its ending, and without the number of a part.
+fn model_name(file: &str, files: usize) -> &str {
+    let name = file.strip_suffix(".gguf").unwrap_or(file);
+    let part = name.rsplit_once("-of-").filter(|_| files > 1);
+    let part = part.and_then(|(part, _)| part.rsplit_once('-'));
+    part.map_or(name, |(model, _)| model)
 }
 
 fn rope_refused() -> ConvertError {

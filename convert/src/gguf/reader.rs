@@ -19,6 +19,8 @@ use crate::step::Need;
 use crate::window::Window;
 
 pub(crate) struct Reader {
+    /// One of several files of a model.
+    is_part: bool,
     file: String,
     file_len: u64,
     window: Window,
@@ -52,6 +54,7 @@ pub(crate) struct Parsed {
 impl Reader {
     pub fn new(file: &str, file_len: u64) -> Reader {
         Reader {
+            is_part: false,
             file: file.into(),
             file_len,
             window: Window::new(file_len),
@@ -63,6 +66,14 @@ impl Reader {
             vocabulary_bytes: 0,
             keys: Keys::default(),
             entries: Vec::new(),
+        }
+    }
+
+    /// For one of several files of a model.
+    pub fn of_part(file: &str, file_len: u64) -> Reader {
+        Reader {
+            is_part: true,
+            ..Reader::new(file, file_len)
         }
     }
 
@@ -182,14 +193,19 @@ impl Reader {
     /// Chooses the state after a key and its value.
     fn next_key(&mut self) -> Result<(), Stop> {
         // The family is told as soon as it is known: refusing a large foreign file costs one read.
-        if self.keys_left == 0 || self.keys.text("general.architecture").is_some() {
+        let is_told = self.keys.text("general.architecture").is_some();
+        // Only the first of several parts says what the model is.
+        let is_later = self.keys.count("split.no").is_some_and(|no| no > 0);
+        if is_told || (self.keys_left == 0 && !is_later) {
             super::lower::admit_family(&self.keys)?;
         }
         if self.keys_left > 0 {
             self.state = State::Key;
             return Ok(());
         }
-        super::lower::admit(&self.keys)?;
+        if !(is_later && self.is_part) {
+            super::lower::admit(&self.keys, self.is_part)?;
+        }
         self.next_tensor();
         Ok(())
     }

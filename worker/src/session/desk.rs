@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use format::ModelId;
 use protocol::{ErrorReport, Event, ImportId, Subject};
-use store::StoreError;
+use store::{News, StoreError, Transfer, Trust};
 
 use super::records::Records;
-use super::{FileAnswer, FileOp, Output, Ticket};
+use super::transfers::{Arrival, Transfers};
+use super::{FetchId, FileAnswer, FileOp, Output, Ticket};
 use crate::source::Source;
 
 /// Who waits for the answer to a file operation.
@@ -28,6 +29,7 @@ pub struct Desk {
     /// else changes them.
     pub names: BTreeSet<String>,
     out: VecDeque<Output>,
+    transfers: Transfers,
     under_way: BTreeMap<Ticket, (Owner, FileOp)>,
     tickets: u32,
     addresses: u32,
@@ -72,26 +74,60 @@ impl Desk {
     }
 
     /// A number for an address relative to the catalogue.
-    pub fn address(&mut self, url: &str, length: Option<u64>) -> Source {
+    pub fn address(&mut self, url: &str) -> Source {
         self.addresses = self.addresses.wrapping_add(1);
         let source = Source::Address(self.addresses);
-        self.out.push_back(Output::Address {
-            source,
-            url: url.to_owned(),
-            length,
-        });
+        let url = url.to_owned();
+        self.out.push_back(Output::Address { source, url });
         source
     }
 
+    /// The same for a file of a known length that is fetched in parts, each of which is checked.
+    pub fn file_address(&mut self, url: &str, length: u64) -> Source {
+        self.transfer(url, Transfer::new(Trust::Hashes, Some(length)))
+    }
+
+    pub fn transfer(&mut self, url: &str, transfer: Transfer) -> Source {
+        let source = self.address(url);
+        self.transfers.add(self.now_ms, source, transfer);
+        source
+    }
+
+    pub fn transfer_of(&self, source: Source) -> Option<&Transfer> {
+        self.transfers.get(source)
+    }
+
     pub fn need(&mut self, source: Source, at: u64, len: u32) {
-        self.out.push_back(Output::NeedBytes { source, at, len });
+        let wish = (source, at, len);
+        if !self.transfers.want(self.now_ms, wish, &mut self.out) {
+            self.out.push_back(Output::NeedBytes { source, at, len });
+        }
     }
 
     pub fn need_whole(&mut self, source: Source, most: u32) {
         self.out.push_back(Output::NeedWhole { source, most });
     }
 
+    pub fn fetched(&mut self, fetch: FetchId, news: News) {
+        self.transfers.news(self.now_ms, fetch, news, &mut self.out);
+    }
+
+    pub fn time(&mut self) {
+        self.transfers.time(self.now_ms, &mut self.out);
+    }
+
+    pub fn network(&mut self, is_online: bool) {
+        self.transfers
+            .network(self.now_ms, is_online, &mut self.out);
+    }
+
+    /// The next thing that a transfer brought.
+    pub fn arrived(&mut self) -> Option<Arrival> {
+        self.transfers.arrived()
+    }
+
     pub fn cancel_source(&mut self, source: Source) {
+        self.transfers.close(source, &mut self.out);
         self.out.push_back(Output::CancelSource(source));
     }
 

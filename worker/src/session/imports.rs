@@ -4,6 +4,8 @@
 //! catalogue  Layer -> [Part] -> Head -> Room .. Files -> [Recheck] -> Receive -> Close
 //! .slm file  Sniff  ---------> Head -> Hash -> Room .. Files -> [Recheck] -> Receive -> Close
 //! .gguf file Sniff -> Convert (buffered until the header is known, then to a file) -> Close
+//! files      Convert ..
+//! address    Files -> Probe -> as a file of that kind, but what comes is kept (`gather`)
 //! ```
 //!
 //! Nothing is written before the header is sound and the model fits. What a later start can use
@@ -12,17 +14,19 @@
 mod check;
 mod close;
 mod convert_in;
+mod gather;
 mod head;
 mod job;
 mod local;
 mod opening;
 mod receive;
+mod remote;
 
 use std::collections::VecDeque;
 
 use format::Root;
 use protocol::{Event, ImportId, ImportSource, Stage as Place, Subject};
-use store::{Disk, StoreError};
+use store::{Disk, StoreError, TransferFault, Waiting};
 
 use super::{FileAnswer, Session, Station};
 use crate::engine::Engine;
@@ -31,12 +35,13 @@ use crate::words;
 use job::{After, Bench, Happening, Job, Origin, Stage};
 
 pub(super) use opening::keep_layer;
-pub use receive::{RUN_BYTES_MAX, RUNS_MAX};
+pub use receive::WANTED_MAX;
+pub(super) use remote::file_name;
 
 /// Imports that run or wait. Nobody drops more at a time.
 pub const IMPORTS_MAX: usize = 8;
-/// How often a passing fault of a source is answered by asking once more.
-const TRIES_MAX: u32 = 3;
+/// How many pieces may come wrong before nobody believes in the source.
+const STRIKES_MAX: u32 = 3;
 
 pub struct Imports<D> {
     active: Option<Job<D>>,
@@ -58,9 +63,10 @@ impl<D> Default for Imports<D> {
 impl<D> Imports<D> {
     /// An import owns files of this root.
     pub fn concern(&self, root: Root) -> bool {
+        let of_address = |job: &Job<D>| job.remotes.iter().any(|remote| remote.key == root);
         self.active
             .as_ref()
-            .is_some_and(|job| job.root == Some(root))
+            .is_some_and(|job| job.root == Some(root) || of_address(job))
     }
 }
 
@@ -71,20 +77,9 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         source: ImportSource,
         attached: Option<u32>,
     ) {
-        let origin = match (source, attached) {
-            (ImportSource::Catalogue(entry), _) => Origin::Catalogue(entry),
-            (ImportSource::File { name, length }, Some(number)) => {
-                let source = Source::File(number);
-                Origin::File {
-                    source,
-                    name,
-                    length,
-                }
-            }
-            (ImportSource::File { .. }, None) => {
-                let error = SourceFault::NotAttached.report();
-                return self.desk.fail(Subject::Import(import), error);
-            }
+        let origin = match origin(source, attached) {
+            Ok(origin) => origin,
+            Err(fault) => return self.desk.fail(Subject::Import(import), fault.report()),
         };
         let job = Job::new(import, origin);
         let queue = &self.imports;
@@ -149,7 +144,17 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     }
 
     pub(super) fn on_import_wake(&mut self) {
-        self.advance_import(Happening::Wake);
+        match self.imports.active.as_mut().map(Job::ready) {
+            Some(Ok(Some(bytes))) => self.advance_import(bytes),
+            Some(Err(error)) => self.end_active(error.into()),
+            _ => self.advance_import(Happening::Wake),
+        }
+    }
+
+    fn end_active(&mut self, end: job::End) {
+        if let Some(job) = self.imports.active.take() {
+            self.end_import(job, end);
+        }
     }
 
     pub(super) fn on_import_answer(
@@ -179,21 +184,64 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         at: u64,
         bytes: Result<Vec<u8>, SourceFault>,
     ) {
-        let asked = |job: &mut Job<D>| job.sources.contains(&source) && job.cancelled.is_none();
-        let Some(mut job) = self.imports.active.take_if(asked) else {
+        let asked = |job: &&mut Job<D>| job.sources.contains(&source) && job.cancelled.is_none();
+        let Some(job) = self.imports.active.as_mut().filter(asked) else {
             return;
         };
-        match bytes {
-            Ok(bytes) => {
-                self.imports.active = Some(job);
-                self.advance_import(Happening::Bytes { source, at, bytes });
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(SourceFault::Transfer(TransferFault::Changed)) if job.may_restart() => {
+                return self.restart();
             }
-            Err(fault) if fault.is_passing() && job.tries < TRIES_MAX => {
-                job.tries += 1;
-                job.ask_again(source, at, &mut self.desk);
-                self.imports.active = Some(job);
+            Err(fault) => {
+                let end = job.named(source, &fault);
+                return self.end_active(end);
             }
-            Err(fault) => self.end_import(job, fault.into()),
+        };
+        let mut remotes = job.remotes.iter_mut();
+        let Some(remote) = remotes.find(|remote| remote.source == source) else {
+            return self.advance_import(Happening::Bytes { source, at, bytes });
+        };
+        if let Err(error) = remote.arrive(at, bytes, &mut self.desk) {
+            return self.end_active(error.into());
+        }
+        match job.ready() {
+            Ok(Some(bytes)) => self.advance_import(bytes),
+            Ok(None) => self.advance_import(Happening::Arrived),
+            Err(error) => self.end_active(error.into()),
+        }
+    }
+
+    /// The file on the server is another one now: what came of the old one is of no use.
+    fn restart(&mut self) {
+        let Some(mut job) = self.imports.active.take() else {
+            return;
+        };
+        self.drop_sources(&job);
+        job.sources.clear();
+        let fault = SourceFault::Transfer(TransferFault::Changed);
+        self.desk.records.push(fault.report());
+        // Nothing is written of a conversion before its whole source is here.
+        job.stage = Stage::Waiting;
+        job.begin_anew();
+        job.meter = Default::default();
+        self.imports.active = Some(job);
+        self.advance_import(Happening::Begin);
+    }
+
+    /// Nothing comes from a source for now, or bytes come again.
+    pub(super) fn on_lull(&mut self, source: Source, waiting: Option<Waiting>) {
+        let asked = |job: &&mut Job<D>| job.sources.contains(&source);
+        if let Some(job) = self.imports.active.as_mut().filter(asked) {
+            let now_ms = self.desk.now_ms;
+            let import = job.import;
+            self.desk.event(Event::ImportWaiting {
+                import,
+                why: waiting.map(|waiting| words::waiting(waiting.cause).into()),
+                seconds: waiting.map_or(0, |waiting| {
+                    waiting.until_ms.saturating_sub(now_ms).div_ceil(1000)
+                }),
+            });
         }
     }
 
@@ -231,4 +279,28 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             self.desk.cancel_source(*source);
         }
     }
+}
+
+/// What a command's source stands for. Attached files have numbers in a row.
+fn origin(source: ImportSource, attached: Option<u32>) -> Result<Origin, SourceFault> {
+    Ok(match (source, attached) {
+        (ImportSource::Catalogue(entry), _) => Origin::Catalogue(entry),
+        (ImportSource::Address { url }, _) => Origin::Address { url },
+        (ImportSource::File { name, length }, Some(number)) => {
+            let source = Source::File(number);
+            Origin::File {
+                source,
+                name,
+                length,
+            }
+        }
+        (ImportSource::Files { name, files }, Some(first)) => {
+            let numbers = (first..).map(Source::File);
+            let files = numbers.zip(files);
+            let files = files.map(|(source, file)| (source, file.name, file.length));
+            let files = files.collect();
+            Origin::Files { name, files }
+        }
+        (_, None) => return Err(SourceFault::NotAttached),
+    })
 }

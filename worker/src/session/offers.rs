@@ -48,8 +48,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         if self.offers.own.is_some() || self.offers.published.is_some() {
             return;
         }
-        let own = self.desk.address(OWN_URL, None);
-        let published = self.desk.address(PUBLISHED_URL, None);
+        let own = self.desk.address(OWN_URL);
+        let published = self.desk.address(PUBLISHED_URL);
         self.offers.own = Some(own);
         self.offers.published = Some(published);
         self.desk.need_whole(own, BYTES_MAX);

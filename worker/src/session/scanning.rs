@@ -7,8 +7,8 @@ use protocol::{Event, Stage, Subject};
 use store::{Disk, HaveRecord, Library, Partial, StoreError, Stored, have_file_len, names};
 
 use super::desk::Owner;
-use super::shelf::{Look, Shelf, files_of, nameless, summary};
-use super::{FileAnswer, FileOp, Session};
+use super::shelf::{Look, Shelf, files_of, nameless, nameless_of, summary};
+use super::{FileAnswer, FileOp, Session, imports};
 use crate::engine::Engine;
 use crate::words;
 
@@ -89,6 +89,12 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             (Some(Look::Partial(partial)), Ok(FileAnswer::Opened(disk))) => {
                 self.look_at_part(partial, &disk);
             }
+            (Some(Look::Raw(key)), Ok(FileAnswer::Opened(disk))) => {
+                // What cannot be read is shown all the same, so that it can be deleted.
+                let (about, bytes) = store::read_got(&disk).ok().flatten().unwrap_or_default();
+                let name = imports::file_name(&about.url);
+                self.shelf.put(nameless_of(key, about.length, name, bytes));
+            }
             (Some(Look::Partial(_)), Err(error)) => {
                 self.scan.record = None;
                 let report = words::store_error(&error, Stage::Store);
@@ -105,6 +111,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Some(Look::Stored(stored)) => FileOp::Open(names::done(stored.id.root)),
             Some(Look::Partial(partial)) if partial.have => FileOp::Open(names::have(partial.root)),
             Some(Look::Partial(partial)) => FileOp::Open(names::part(partial.root)),
+            Some(Look::Raw(key)) => FileOp::Open(names::got(*key)),
             Some(Look::Stray(name)) => FileOp::Remove(name.clone()),
         };
         self.desk.files(Owner::Shelf, op);

@@ -14,6 +14,8 @@ use store::{Library, Partial, Stored, names};
 pub enum Look {
     Stored(Stored),
     Partial(Partial),
+    /// A file of an address, by its key.
+    Raw(Root),
     /// A file that nothing needs.
     Stray(String),
 }
@@ -28,8 +30,9 @@ impl Shelf {
     pub fn looks(library: Library) -> Vec<Look> {
         let stored = library.complete.into_iter().map(Look::Stored);
         let partial = library.partial.into_iter().map(Look::Partial);
+        let raws = library.raws.into_iter().map(Look::Raw);
         let strays = library.strays.into_iter().map(Look::Stray);
-        stored.chain(partial).chain(strays).collect()
+        stored.chain(partial).chain(raws).chain(strays).collect()
     }
 
     pub fn get(&self, root: Root) -> Option<&ModelSummary> {
@@ -120,8 +123,17 @@ pub fn nameless(id: ModelId, partial: Option<u64>) -> ModelSummary {
     }
 }
 
+/// A file of an address that has not come whole. `key` stands for a root that nobody knows yet.
+pub fn nameless_of(key: Root, length: u64, name: &str, bytes: u64) -> ModelSummary {
+    let id = ModelId { root: key, length };
+    ModelSummary {
+        name: name.into(),
+        ..nameless(id, Some(bytes))
+    }
+}
+
 /// Every file that a model can have.
-pub fn files_of(root: Root) -> [String; 4] {
+pub fn files_of(root: Root) -> [String; 6] {
     // The names that make the model exist go first, so that a removal that is interrupted leaves
     // only strays.
     [
@@ -129,5 +141,7 @@ pub fn files_of(root: Root) -> [String; 4] {
         names::part(root),
         names::have(root),
         names::pieces(root),
+        names::raw(root),
+        names::got(root),
     ]
 }

@@ -1,19 +1,16 @@
-//! Bytes of dropped files and of addresses.
+//! Bytes of dropped files, and whole small files of the app's own server.
 //!
-//! Where a reply's bytes belong is decided by `store::place` from its headers; a body is read only
-//! as far as it is wanted. Everything under way for a source ends when the source is cancelled.
+//! Everything under way for a source ends when the source is cancelled.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use format::{Digest, ModelId, PieceIndex, Root};
 use js_sys::Uint8Array;
-use store::{PieceRun, RangeRefusal, Reply};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    AbortController, Blob, DedicatedWorkerGlobalScope, File, Headers, ReadableStreamDefaultReader,
+    AbortController, Blob, DedicatedWorkerGlobalScope, File, ReadableStreamDefaultReader,
     ReadableStreamReadResult, Request, RequestCache, RequestInit, Response, Url,
 };
 
@@ -21,10 +18,6 @@ use crate::source::{Source, SourceFault, beginning};
 
 /// Where the server's models are, relative to the worker's script.
 const CATALOGUE: &str = "models/catalogue.json";
-/// Bytes before the wanted ones that are read and passed over. A server that begins further off
-/// does not know ranges.
-const PASSED_MAX: u64 = 1024 * 1024;
-
 pub struct Sources {
     base: String,
     files: RefCell<BTreeMap<u32, File>>,
@@ -33,14 +26,7 @@ pub struct Sources {
 
 struct Address {
     url: String,
-    length: Option<u64>,
     abort: Option<AbortController>,
-}
-
-/// What of a reply is wanted.
-enum Wanted {
-    Part { at: u64, len: u32 },
-    Whole { most: u32 },
 }
 
 impl Sources {
@@ -58,12 +44,11 @@ impl Sources {
         self.files.borrow_mut().insert(number, file);
     }
 
-    pub fn name(&self, source: Source, url: &str, length: Option<u64>) {
+    pub fn name(&self, source: Source, url: &str) {
         let url = Url::new_with_base(url, &self.base);
         let address = Address {
             // An address that is none answers like one where nothing is.
             url: url.map_or_else(|_| String::new(), |url| url.href()),
-            length,
             abort: AbortController::new().ok(),
         };
         self.addresses.borrow_mut().insert(source, Rc::new(address));
@@ -83,10 +68,17 @@ impl Sources {
         }
     }
 
-    /// Exactly `len` bytes from `at` on. The future does not borrow anything.
+    /// The address that a source stands for; empty if it stands for none.
+    pub fn url(&self, source: Source) -> String {
+        let addresses = self.addresses.borrow();
+        addresses
+            .get(&source)
+            .map_or_else(String::new, |address| address.url.clone())
+    }
+
+    /// Exactly `len` bytes of a file from `at` on. The future does not borrow anything.
     pub fn read(
         &self,
-        scope: &DedicatedWorkerGlobalScope,
         source: Source,
         at: u64,
         len: u32,
@@ -95,13 +87,10 @@ impl Sources {
             Source::File(number) => self.files.borrow().get(&number).cloned(),
             Source::Address(_) => None,
         };
-        let address = self.addresses.borrow().get(&source).cloned();
-        let scope = scope.clone();
         async move {
-            match (file, address) {
-                (Some(file), _) => read_file(&file, at, len).await,
-                (None, Some(address)) => fetch(&scope, &address, Wanted::Part { at, len }).await,
-                (None, None) => Err(SourceFault::NotAttached),
+            match file {
+                Some(file) => read_file(&file, at, len).await,
+                None => Err(SourceFault::NotAttached),
             }
         }
     }
@@ -117,7 +106,7 @@ impl Sources {
         let scope = scope.clone();
         async move {
             match address {
-                Some(address) => fetch(&scope, &address, Wanted::Whole { most }).await,
+                Some(address) => fetch_whole(&scope, &address, most).await,
                 None => Err(SourceFault::NotAttached),
             }
         }
@@ -140,94 +129,33 @@ async fn read_file(file: &File, at: u64, len: u32) -> Result<Vec<u8>, SourceFaul
     }
 }
 
-async fn fetch(
+async fn fetch_whole(
     scope: &DedicatedWorkerGlobalScope,
     address: &Address,
-    wanted: Wanted,
+    most: u32,
 ) -> Result<Vec<u8>, SourceFault> {
-    let request = request(address, &wanted).map_err(|_| SourceFault::Unreachable)?;
+    let init = RequestInit::new();
+    init.set_cache(RequestCache::NoStore);
+    init.set_signal(address.abort.as_ref().map(AbortController::signal).as_ref());
+    let request = Request::new_with_str_and_init(&address.url, &init)
+        .map_err(|_| SourceFault::Unreachable)?;
     let response = JsFuture::from(scope.fetch_with_request(&request))
         .await
         .map_err(|_| SourceFault::Unreachable)?;
     let response: Response = response.unchecked_into();
-    let (passed, len) = match wanted {
-        Wanted::Whole { most } if response.ok() => (0, u64::from(most) + 1),
-        Wanted::Whole { .. } => return Err(SourceFault::Status(response.status())),
-        Wanted::Part { at, len } => {
-            let first = place(address, &response, at, len)?;
-            let passed = at - first;
-            if passed > PASSED_MAX {
-                return Err(SourceFault::NoRanges);
-            }
-            (passed, u64::from(len))
-        }
-    };
-    let mut bytes = read_body(&response, passed + len).await?;
-    let is_page = header(&response, "content-type")
-        .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
-    if is_page {
+    if !response.ok() {
+        return Err(SourceFault::Status(response.status()));
+    }
+    let bytes = read_body(&response, u64::from(most) + 1).await?;
+    let kind = response.headers().get("content-type").ok().flatten();
+    if kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html")) {
         let first = beginning(&bytes);
         return Err(SourceFault::Page { first });
     }
-    match wanted {
-        Wanted::Whole { most } if bytes.len() as u64 > u64::from(most) => {
-            let most = u64::from(most);
-            Err(SourceFault::TooLarge { most })
-        }
-        Wanted::Whole { .. } => Ok(bytes),
-        Wanted::Part { .. } => {
-            let found = (bytes.len() as u64).saturating_sub(passed);
-            if found < len {
-                let expected = len;
-                return Err(SourceFault::Short { expected, found });
-            }
-            bytes.drain(..passed as usize);
-            Ok(bytes)
-        }
+    match bytes.len() as u64 > u64::from(most) {
+        true => Err(SourceFault::TooLarge { most: most.into() }),
+        false => Ok(bytes),
     }
-}
-
-fn request(address: &Address, wanted: &Wanted) -> Result<Request, JsValue> {
-    let init = RequestInit::new();
-    // The pieces are kept by the store; the browser's cache would keep them a second time.
-    init.set_cache(RequestCache::NoStore);
-    init.set_signal(address.abort.as_ref().map(AbortController::signal).as_ref());
-    if let Wanted::Part { at, len } = wanted {
-        let headers = Headers::new()?;
-        let last = at + u64::from(*len) - 1;
-        headers.set("range", &format!("bytes={at}-{last}"))?;
-        init.set_headers_headers(&headers);
-    }
-    Request::new_with_str_and_init(&address.url, &init)
-}
-
-/// The first byte of the file that the body holds.
-fn place(address: &Address, response: &Response, at: u64, len: u32) -> Result<u64, SourceFault> {
-    let content_range = header(response, "content-range");
-    let is_compressed = header(response, "content-encoding").is_some();
-    let content_length = header(response, "content-length")
-        .and_then(|text| text.trim().parse().ok())
-        .filter(|_| !is_compressed);
-    let reply = Reply {
-        status: response.status(),
-        content_range: content_range.as_deref(),
-        content_length,
-    };
-    // `place` looks at lengths and positions only.
-    let id = ModelId {
-        root: Root(Digest::default()),
-        length: address.length.unwrap_or(at + u64::from(len)),
-    };
-    let run = PieceRun {
-        first: PieceIndex(0),
-        count: 0,
-        at,
-        len: u64::from(len),
-    };
-    store::place(id, run, reply).map_err(|refusal| match refusal {
-        RangeRefusal::Status(status) => SourceFault::Status(status),
-        refusal => SourceFault::Range(refusal),
-    })
 }
 
 /// At most `most` bytes of the body; what comes after them is not waited for.
@@ -253,8 +181,4 @@ async fn read_body(response: &Response, most: u64) -> Result<Vec<u8>, SourceFaul
     // Nobody waits for the answer, and a refusal changes nothing.
     drop(reader.cancel());
     Ok(bytes)
-}
-
-fn header(response: &Response, name: &str) -> Option<String> {
-    response.headers().get(name).ok().flatten()
 }

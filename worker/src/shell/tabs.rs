@@ -17,20 +17,26 @@ const TICK_MS: i32 = 1_000;
 /// Set by `worker.js`.
 const BUILD: &str = "tinyrustlmBuild";
 
-/// File handles by number, as long as anything may still want them.
+/// File handles as long as anything may still want them. Those that came together have numbers in a
+/// row and are found by the first.
 #[derive(Default)]
 pub struct Files {
     last: u32,
-    files: BTreeMap<u32, File>,
+    files: BTreeMap<u32, Vec<File>>,
 }
 
 impl Files {
-    /// Its number; nothing for bytes that are no file.
-    pub fn keep(&mut self, file: Blob) -> Option<u32> {
-        let file = file.dyn_into::<File>().ok()?;
-        self.last = self.last.wrapping_add(1);
-        self.files.insert(self.last, file);
-        Some(self.last)
+    /// The number of the first; nothing for bytes that are no files.
+    pub fn keep(&mut self, files: Vec<Blob>) -> Option<u32> {
+        let files = files.into_iter().map(|file| file.dyn_into::<File>().ok());
+        let files: Vec<File> = files.collect::<Option<_>>()?;
+        if files.is_empty() {
+            return None;
+        }
+        let first = self.last.wrapping_add(1);
+        self.last = self.last.wrapping_add(files.len() as u32);
+        self.files.insert(first, files);
+        Some(first)
     }
 }
 
@@ -114,15 +120,16 @@ impl Worker {
             (TabOutput::Call(call), Some(wires)) => wires.call(&call),
             (TabOutput::Listen(epoch), Some(wires)) => {
                 let worker = Rc::clone(self);
-                wires.listen(epoch, move |asked, file| {
-                    let attached = file.and_then(|file| worker.files.borrow_mut().keep(file));
+                wires.listen(epoch, move |asked, files| {
+                    let attached = worker.files.borrow_mut().keep(files);
                     worker.tab(TabInput::Asked { asked, attached });
                 });
             }
             (TabOutput::Ask { asked, attached }, Some(wires)) => {
                 let files = self.files.borrow();
-                let file = attached.and_then(|number| files.files.get(&number));
-                wires.ask(&asked, file.map(AsRef::as_ref));
+                let files = attached.and_then(|number| files.files.get(&number));
+                let files: Vec<&Blob> = files.into_iter().flatten().map(AsRef::as_ref).collect();
+                wires.ask(&asked, &files);
             }
             (TabOutput::Tell { client, told }, Some(wires)) => {
                 let file = match &told.tell {
@@ -143,9 +150,11 @@ impl Worker {
             }
             (TabOutput::Session { command, attached }, _) => {
                 if let Some(number) = attached
-                    && let Some(file) = self.files.borrow().files.get(&number)
+                    && let Some(files) = self.files.borrow().files.get(&number)
                 {
-                    self.sources.attach(number, file.clone());
+                    for (file, number) in files.iter().zip(number..) {
+                        self.sources.attach(number, file.clone());
+                    }
                 }
                 self.give(Input::Command { command, attached });
             }

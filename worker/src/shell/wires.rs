@@ -47,9 +47,9 @@ impl Wires {
                     on_call(call);
                 }
             }),
-            _own: ear(&of_client(me), move |bytes, file| {
+            _own: ear(&of_client(me), move |bytes, files| {
                 if let Ok(told) = decode(&bytes) {
-                    on_told(told, file);
+                    on_told(told, files.into_iter().next());
                 }
             }),
             asked: RefCell::default(),
@@ -60,16 +60,16 @@ impl Wires {
 
     pub fn call(&self, call: &Call) {
         if let Some(ear) = &self.common {
-            post(&ear.channel, call, None);
+            post(&ear.channel, call, &[]);
         }
     }
 
     /// Hears what is asked of the owner of this epoch.
-    pub fn listen(&self, epoch: Epoch, on_asked: impl FnMut(ToOwner, Option<Blob>) + 'static) {
+    pub fn listen(&self, epoch: Epoch, on_asked: impl FnMut(ToOwner, Vec<Blob>) + 'static) {
         let mut on_asked = on_asked;
-        let ear = ear(&of_owner(epoch), move |bytes, file| {
+        let ear = ear(&of_owner(epoch), move |bytes, files| {
             if let Ok(asked) = decode(&bytes) {
-                on_asked(asked, file);
+                on_asked(asked, files);
             }
         });
         if let Some(before) = self.asked.replace(ear) {
@@ -86,7 +86,7 @@ impl Wires {
         }
     }
 
-    pub fn ask(&self, asked: &ToOwner, file: Option<&Blob>) {
+    pub fn ask(&self, asked: &ToOwner, files: &[&Blob]) {
         let mut owner = self.owner.borrow_mut();
         let known = owner
             .as_ref()
@@ -100,7 +100,7 @@ impl Wires {
                 .map(|channel| (asked.epoch, channel));
         }
         if let Some((_, channel)) = &*owner {
-            post(channel, asked, file);
+            post(channel, asked, files);
         }
     }
 
@@ -115,7 +115,7 @@ impl Wires {
                 clients.entry(client).or_insert(channel)
             }
         };
-        post(channel, told, file);
+        post(channel, told, file.as_slice());
     }
 
     pub fn forget(&self, client: ClientId) {
@@ -133,11 +133,11 @@ fn of_owner(epoch: Epoch) -> String {
     format!("tinyrustlm-owner-{:016x}", epoch.0)
 }
 
-fn ear(name: &str, mut hear: impl FnMut(Vec<u8>, Option<Blob>) + 'static) -> Option<Ear> {
+fn ear(name: &str, mut hear: impl FnMut(Vec<u8>, Vec<Blob>) + 'static) -> Option<Ear> {
     let channel = BroadcastChannel::new(name).ok()?;
     let hear = Hear::new(move |message: MessageEvent| {
-        if let Some((bytes, file)) = unpack(&message.data()) {
-            hear(bytes, file);
+        if let Some((bytes, files)) = unpack(&message.data()) {
+            hear(bytes, files);
         }
     });
     channel.set_onmessage(Some(hear.as_ref().unchecked_ref()));
@@ -147,23 +147,27 @@ fn ear(name: &str, mut hear: impl FnMut(Vec<u8>, Option<Blob>) + 'static) -> Opt
     })
 }
 
-/// Bytes, and the file that came with them.
-pub fn unpack(data: &JsValue) -> Option<(Vec<u8>, Option<Blob>)> {
-    let (buffer, file) = match data.dyn_ref::<Array>() {
-        Some(pair) => (pair.get(0), pair.get(1).dyn_into::<Blob>().ok()),
-        None => (data.clone(), None),
+/// Bytes, and the files that came with them.
+pub fn unpack(data: &JsValue) -> Option<(Vec<u8>, Vec<Blob>)> {
+    let (buffer, files) = match data.dyn_ref::<Array>() {
+        Some(list) => {
+            let files = list.iter().skip(1);
+            let files = files.filter_map(|file| file.dyn_into::<Blob>().ok());
+            (list.get(0), files.collect())
+        }
+        None => (data.clone(), Vec::new()),
     };
     let buffer = buffer.dyn_ref::<ArrayBuffer>()?;
-    Some((Uint8Array::new(buffer).to_vec(), file))
+    Some((Uint8Array::new(buffer).to_vec(), files))
 }
 
-fn post<T: Serialize>(channel: &BroadcastChannel, message: &T, file: Option<&Blob>) {
+fn post<T: Serialize>(channel: &BroadcastChannel, message: &T, files: &[&Blob]) {
     let Ok(bytes) = encode(message) else { return };
     let buffer = Uint8Array::from(bytes.as_slice()).buffer();
-    let data = match file {
-        Some(file) => Array::of2(&buffer, file).into(),
-        None => JsValue::from(buffer),
-    };
+    let data = Array::of1(&buffer);
+    for file in files {
+        data.push(file);
+    }
     // A channel refuses only when it is closed, and what is closed is not asked any more.
     channel.post_message(&data).ok();
 }

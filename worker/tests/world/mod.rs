@@ -5,15 +5,17 @@
 
 mod calls;
 pub mod models;
+mod server;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use format::PIECE_BYTES;
 use protocol::{
     Command, ErrorReport, Event, ImportId, ImportSource, LaneId, LaneReport, ModelSummary,
-    RequestId, StorageKind, Subject,
+    NamedFile, RequestId, StorageKind, Subject,
 };
 use store::{Catalog, Estimate, MemoryCatalog, MemoryDisk};
+use worker::session::FetchId;
 use worker::{
     FileAnswer, FileOp, Input, NativeEngine, Output, PublicKey, Session, Source, SourceFault, Start,
 };
@@ -43,6 +45,10 @@ pub struct World {
     pub estimate: Estimate,
     files: BTreeMap<u32, Vec<u8>>,
     named: BTreeMap<Source, String>,
+    /// Bodies that are being read, and how far.
+    bodies: BTreeMap<FetchId, (Vec<u8>, usize)>,
+    /// The session wants to be told this time.
+    wake_ms: Option<u64>,
     waiting: VecDeque<Output>,
     attached: u32,
     imports: u32,
@@ -74,6 +80,8 @@ impl World {
             estimate: Estimate::default(),
             files: BTreeMap::new(),
             named: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            wake_ms: None,
             waiting: VecDeque::new(),
             attached: 0,
             imports: 0,
@@ -118,14 +126,23 @@ impl World {
     /// Does the next thing that the session asked for; `false` if there is none.
     pub fn turn(&mut self) -> bool {
         let Some(output) = self.waiting.pop_front() else {
-            return false;
+            let Some(wake) = self.wake_ms.take() else {
+                return false;
+            };
+            self.now_ms = self.now_ms.max(wake);
+            self.give(Input::Time);
+            return true;
         };
         match output {
             Output::Event(_) | Output::EngineLost | Output::ForgetFailures | Output::HandOut(_) => {
             }
-            Output::Address { source, url, .. } => {
+            Output::Address { source, url } => {
                 self.named.insert(source, url);
             }
+            Output::Fetch { fetch, source, ask } => self.fetch(fetch, source, ask.range),
+            Output::FetchMore(fetch) => self.more(fetch),
+            Output::AbortFetch(fetch) => drop(self.bodies.remove(&fetch)),
+            Output::WakeAt(at) => self.wake_ms = Some(self.wake_ms.map_or(at, |old| old.min(at))),
             Output::CancelSource(Source::File(number)) => {
                 self.files.remove(&number);
             }
@@ -225,6 +242,38 @@ impl World {
         let import = self.drop_file(name, bytes);
         self.run();
         self.last_of(import)
+    }
+
+    /// Drops several files on the page; does not run.
+    pub fn drop_files(&mut self, name: &str, files: Vec<(&str, Vec<u8>)>) -> ImportId {
+        self.imports += 1;
+        let import = ImportId(self.imports);
+        let first = self.attached + 1;
+        let mut named = Vec::new();
+        for (name, bytes) in files {
+            self.attached += 1;
+            named.push(NamedFile {
+                name: name.into(),
+                length: bytes.len() as u64,
+            });
+            self.files.insert(self.attached, bytes);
+        }
+        let (name, files) = (name.into(), named);
+        let source = ImportSource::Files { name, files };
+        self.give(Input::Command {
+            command: Command::Import { import, source },
+            attached: Some(first),
+        });
+        import
+    }
+
+    /// Names an address; does not run.
+    pub fn ask_address(&mut self, url: &str) -> ImportId {
+        self.imports += 1;
+        let import = ImportId(self.imports);
+        let source = ImportSource::Address { url: url.into() };
+        self.command(Command::Import { import, source });
+        import
     }
 
     /// Asks for a model of the server; does not run.

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use format::Root;
-use protocol::{ErrorReport, Event, ModelSummary, Subject};
+use protocol::{ErrorReport, Event, ModelSummary, Subject, TrResult};
 use store::{Disk, StoreError, names};
 
 use super::convert_in::Sink;
 use super::job::{After, Bench, End, Job, Stage};
 use crate::engine::Engine;
 use crate::session::desk::Desk;
-use crate::session::shelf::{Shelf, files_of};
+use crate::session::shelf::{Shelf, files_of, nameless_of};
 use crate::session::{FileAnswer, FileOp, Session};
 use crate::words;
 use protocol::Stage as Place;
@@ -123,25 +123,70 @@ impl<D: Disk> Job<D> {
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     /// Ends an import that cannot go on.
     pub(super) fn end_import(&mut self, mut job: Job<D>, end: End) {
-        let (outcome, after) = match end {
+        let outcome = match end {
             End::AlreadyHere(model) => {
                 let already_here = true;
-                let outcome = Outcome::Imported {
+                Outcome::Imported {
                     model: *model,
                     already_here,
-                };
-                (outcome, After::Keep)
+                }
             }
-            End::Refused(error) => (Outcome::Failed(error), After::Keep),
+            End::Refused(error) => Outcome::Failed(error),
         };
-        let names = self.leave(&mut job, after);
+        // What no later start can use goes: the model is here already, or is none.
+        let is_useful = match &outcome {
+            Outcome::Failed(error) => matches!(error.code, TrResult::Source | TrResult::Storage),
+            _ => false,
+        };
+        let raw = self.leave_remotes(&mut job, is_useful);
+        let mut names = self.leave(&mut job, After::Keep);
+        names.extend(raw);
         self.close_import(job, Closing::remove(names, outcome));
     }
 
     /// Ends an import that the page gave up.
     pub(super) fn stop_import(&mut self, mut job: Job<D>, after: After) {
-        let names = self.leave(&mut job, after);
+        let raw = self.leave_remotes(&mut job, after == After::Keep);
+        let mut names = self.leave(&mut job, after);
+        names.extend(raw);
         self.close_import(job, Closing::remove(names, Outcome::Cancelled));
+    }
+
+    /// Keeps what came of addresses for a later start, or tells which files have to go.
+    fn leave_remotes(&mut self, job: &mut Job<D>, is_useful: bool) -> Vec<String> {
+        let mut names = Vec::new();
+        for mut remote in std::mem::take(&mut job.remotes) {
+            let there = [store::names::raw(remote.key), store::names::got(remote.key)];
+            let there = there
+                .into_iter()
+                .filter(|name| self.desk.names.contains(name));
+            let now_ms = self.desk.now_ms;
+            let kept = match &mut remote.raw {
+                Some(raw) if is_useful => raw.keep(now_ms).and_then(|()| raw.close()),
+                Some(raw) => raw.close(),
+                // Files that were just being opened.
+                None => Ok(()),
+            };
+            if let Err(error) = kept {
+                self.desk
+                    .records
+                    .push(words::store_error(&error, Place::Store));
+            }
+            match remote.raw {
+                Some(_) if is_useful => {
+                    let (length, bytes) = (remote.length.unwrap_or(0), remote.bytes());
+                    let summary = nameless_of(remote.key, length, remote.name(), bytes);
+                    self.shelf.put(summary);
+                }
+                // What an earlier start left was just being opened.
+                None if is_useful && self.shelf.get(remote.key).is_some() => {}
+                _ => {
+                    self.shelf.take(remote.key);
+                    names.extend(there);
+                }
+            }
+        }
+        names
     }
 
     /// Closes what is open and tells which files have to go.
@@ -150,6 +195,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let receive = match stage {
             Stage::Receive(receive) => receive,
             Stage::Recheck(recheck) => recheck.receive,
+            // Without its model a piece layer is a stray.
+            Stage::Adopt(adopt) => return vec![names::pieces(adopt.layer.id.root)],
             Stage::Convert(convert) => {
                 return match &convert.sink {
                     Sink::Layer { layer, .. } => {

@@ -7,6 +7,7 @@ use store::{Disk, SequentialImport, StoreError, names, preflight};
 
 use super::check::sound_header;
 use super::close::{Closing, Outcome};
+use super::gather::Then;
 use super::job::{Bench, End, Happening, Job, Stage};
 use super::opening::keep_layer;
 use crate::engine::Engine;
@@ -17,9 +18,12 @@ use crate::words;
 
 pub struct Convert<D> {
     converter: Converter,
-    source: Source,
-    /// The file's first bytes, which were read to see what it is.
+    /// The files, in the order the converter knows them by.
+    sources: Vec<Source>,
+    /// The first file's first bytes, which were read to see what it is.
     first: Vec<u8>,
+    /// The model was judged by what its descriptions say.
+    is_judged: bool,
     /// What is on its way.
     asked: Option<Need>,
     phase: Option<ImportPhase>,
@@ -50,6 +54,8 @@ pub enum Sink<D> {
 enum Turn {
     Again,
     Wait,
+    /// Keep what comes of addresses; the output has so many bytes.
+    Keep(u64),
     Done,
 }
 
@@ -66,17 +72,28 @@ impl<D> Sink<D> {
 }
 
 impl<D> Convert<D> {
-    pub fn new(name: &str, source: Source, length: u64, first: Vec<u8>) -> Result<Convert<D>, End> {
+    /// One GGUF file, of which `first` is the beginning.
+    pub fn gguf(
+        name: &str,
+        source: Source,
+        length: u64,
+        first: Vec<u8>,
+    ) -> Result<Convert<D>, End> {
         let converter = Converter::gguf(name, length, Options::default())
             .map_err(|error| words::convert_error(&error))?;
-        Ok(Convert {
+        Ok(Convert::of(converter, vec![source], first))
+    }
+
+    pub fn of(converter: Converter, sources: Vec<Source>, first: Vec<u8>) -> Convert<D> {
+        Convert {
             converter,
-            source,
+            sources,
             first,
+            is_judged: false,
             asked: None,
             phase: None,
             sink: Sink::Nowhere,
-        })
+        }
     }
 }
 
@@ -94,7 +111,7 @@ impl<D: Disk> Job<D> {
                 Sink::Room { .. } => self.on_room(&mut convert, answer, bench),
                 _ => take_file(&mut convert, answer),
             },
-            Happening::Begin | Happening::Wake => Ok(()),
+            Happening::Begin | Happening::Arrived | Happening::Wake => Ok(()),
         };
         if let Err(end) = taken {
             self.stage = Stage::Convert(convert);
@@ -121,6 +138,7 @@ impl<D: Disk> Job<D> {
                 Ok(Stage::Convert(convert))
             }
             Ok(Turn::Wait) => Ok(Stage::Convert(convert)),
+            Ok(Turn::Keep(output)) => self.keep_remotes(Then::Convert(convert), output, bench),
             Ok(Turn::Done) => self.end_convert(convert, bench),
             Err(end) => {
                 self.stage = Stage::Convert(convert);
@@ -134,14 +152,20 @@ impl<D: Disk> Job<D> {
         convert: &mut Convert<D>,
         bench: &mut Bench<'_, E>,
     ) -> Result<Turn, End> {
+        if let Some(output) = judge(convert, bench)?
+            && self.remotes.iter().any(|remote| remote.raw.is_none())
+        {
+            return Ok(Turn::Keep(output));
+        }
         let step = convert.converter.poll();
         match step.map_err(|error| words::convert_error(&error))? {
             Step::Need(need) => {
                 convert.asked = Some(need);
                 let end = need.at + u64::from(need.len);
                 // The first bytes are here already.
-                if end > convert.first.len() as u64 {
-                    bench.desk.need(convert.source, need.at, need.len);
+                if need.source > 0 || end > convert.first.len() as u64 {
+                    let source = convert.sources[need.source as usize];
+                    self.need(source, need.at, need.len, bench);
                     return Ok(Turn::Wait);
                 }
                 let first = std::mem::take(&mut convert.first);
@@ -208,6 +232,10 @@ impl<D: Disk> Job<D> {
             Phase::Reading | Phase::Checking => ImportPhase::Checking,
             Phase::Converting => ImportPhase::Converting,
         };
+        if self.is_fetching() && phase == ImportPhase::Checking {
+            // What is told then is how much has come.
+            return;
+        }
         if convert.phase.replace(phase) != Some(phase) {
             self.meter = Default::default();
         }
@@ -242,7 +270,9 @@ impl<D: Disk> Job<D> {
                 model: here.clone(),
                 already_here: true,
             };
-            return Ok(self.close(Closing::remove(vec![name], outcome), bench));
+            let mut names = self.close_remotes(bench);
+            names.push(name);
+            return Ok(self.close(Closing::remove(names, outcome), bench));
         }
         self.waits_for_files = true;
         bench
@@ -284,13 +314,30 @@ impl<D: Disk> Job<D> {
             already_here: false,
         };
         let from = name.clone();
-        let ops = vec![FileOp::Rename {
+        let mut ops = vec![FileOp::Rename {
             from,
             to: names::done(id.root),
         }];
+        ops.extend(self.close_remotes(bench).into_iter().map(FileOp::Remove));
         convert.sink = Sink::Nowhere;
         Ok(self.close(Closing::new(ops, outcome), bench))
     }
+}
+
+/// The descriptions are read: does such a model fit? The length of the output, the first time.
+fn judge<D: Disk, E: Engine<File = D>>(
+    convert: &mut Convert<D>,
+    bench: &mut Bench<'_, E>,
+) -> Result<Option<u64>, End> {
+    if convert.is_judged {
+        return Ok(None);
+    }
+    let Some(draft) = convert.converter.draft() else {
+        return Ok(None);
+    };
+    sound_header(&draft.to_bytes(), draft.file_len, bench)?;
+    convert.is_judged = true;
+    Ok(Some(draft.file_len))
 }
 
 fn take_bytes<D: Disk>(convert: &mut Convert<D>, at: u64, bytes: &[u8]) -> Result<(), End> {

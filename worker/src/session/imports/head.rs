@@ -71,9 +71,10 @@ impl<D: Disk> Job<D> {
             return Err(End::AlreadyHere(Box::new(here.clone())));
         }
         check_length(length)?;
-        let source = bench.desk.address(&entry.pieces_url, None);
+        let len = layer_len(length);
+        let source = bench.desk.file_address(&entry.pieces_url, len.into());
         self.sources.push(source);
-        bench.desk.need_whole(source, layer_len(length));
+        bench.desk.need(source, 0, len);
         Ok(Stage::Layer(source))
     }
 
@@ -88,7 +89,7 @@ impl<D: Disk> Job<D> {
         let (root, length) = (entry.root, entry.length);
         let layer = PieceLayer::parse(ModelId { root, length }, bytes)
             .map_err(|error| page_or(bytes, words::format_error(&error, Place::Import)))?;
-        let source = bench.desk.address(&entry.url, Some(length));
+        let source = bench.desk.file_address(&entry.url, length);
         self.sources.push(source);
         let part = names::part(root);
         if bench.desk.names.contains(&part) {
@@ -159,7 +160,7 @@ impl<D: Disk> Job<D> {
             }
         }
         let at = head.bytes.len() as u64;
-        bench.desk.need(head.source, at, head.next_len());
+        self.need(head.source, at, head.next_len(), bench);
         Ok(Stage::Head(head))
     }
 

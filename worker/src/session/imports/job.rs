@@ -9,10 +9,12 @@ use store::{Disk, StoreError};
 
 use super::close::Closing;
 use super::convert_in::Convert;
-use super::head::{self, Head, Part};
+use super::gather::{Adopt, Files};
+use super::head::{Head, Part};
 use super::local::Hash;
 use super::opening::Opening;
 use super::receive::{Receive, Recheck};
+use super::remote::{Remote, file_name};
 use crate::engine::Engine;
 use crate::session::FileAnswer;
 use crate::session::desk::{Desk, Owner};
@@ -28,8 +30,12 @@ pub struct Job<D> {
     /// Everything that bytes were asked of.
     pub sources: Vec<Source>,
     pub meter: Meter,
-    /// What was answered by asking again.
-    pub tries: u32,
+    /// Files of servers that nobody vouches for.
+    pub remotes: Vec<Remote<D>>,
+    /// Bytes that will be written besides them.
+    pub output_bytes: u64,
+    /// How often a file changed under way and was begun anew.
+    pub restarts: u32,
     /// Files of this root are the import's.
     pub root: Option<Root>,
     /// A file operation is under way.
@@ -47,6 +53,14 @@ pub enum Origin {
         length: u64,
     },
     Catalogue(CatalogueEntry),
+    /// Parts of one model or the files of a folder, with name and length.
+    Files {
+        name: String,
+        files: Vec<(Source, String, u64)>,
+    },
+    Address {
+        url: String,
+    },
 }
 
 /// What becomes of verified pieces when an import is cancelled.
@@ -62,6 +76,12 @@ pub enum Stage<D> {
     Layer(Source),
     /// An unfinished part is being opened, to read the header from it.
     Part(Box<Part>),
+    /// Files of an address are being opened.
+    Files(Box<Files<D>>),
+    /// The beginnings of files from an address.
+    Probe,
+    /// A `.slm` file from an address gets its name.
+    Adopt(Box<Adopt>),
     /// The first bytes of a file, which tell what it is.
     Sniff,
     Head(Box<Head<D>>),
@@ -82,6 +102,8 @@ pub enum Happening<D> {
         bytes: Vec<u8>,
     },
     File(Result<FileAnswer<D>, StoreError>),
+    /// A piece of an address came, for which nobody waits just now.
+    Arrived,
     Wake,
 }
 
@@ -124,18 +146,21 @@ impl<D> Job<D> {
     pub fn new(import: ImportId, origin: Origin) -> Job<D> {
         let root = match &origin {
             Origin::Catalogue(entry) => Some(entry.root),
-            Origin::File { .. } => None,
+            Origin::File { .. } | Origin::Files { .. } | Origin::Address { .. } => None,
         };
         let sources = match &origin {
             Origin::File { source, .. } => vec![*source],
-            Origin::Catalogue(_) => Vec::new(),
+            Origin::Files { files, .. } => files.iter().map(|(source, _, _)| *source).collect(),
+            Origin::Catalogue(_) | Origin::Address { .. } => Vec::new(),
         };
         Job {
             import,
             origin,
             sources,
             meter: Meter::default(),
-            tries: 0,
+            remotes: Vec::new(),
+            output_bytes: 0,
+            restarts: 0,
             root,
             waits_for_files: false,
             cancelled: None,
@@ -150,7 +175,8 @@ impl<D> Job<D> {
     /// The file's name as the page told it, for errors; a catalogue's entry has its own.
     pub fn name(&self) -> &str {
         match &self.origin {
-            Origin::File { name, .. } => name,
+            Origin::File { name, .. } | Origin::Files { name, .. } => name,
+            Origin::Address { url } => file_name(url),
             Origin::Catalogue(entry) => &entry.name,
         }
     }
@@ -177,12 +203,23 @@ impl<D: Disk> Job<D> {
         happening: Happening<D>,
         bench: &mut Bench<'_, E>,
     ) -> Result<Option<Stage<D>>, End> {
+        if matches!(happening, Happening::Arrived) && !matches!(stage, Stage::Probe) {
+            self.tell_fetched(bench);
+            return Ok(Some(stage));
+        }
         let next = match (stage, happening) {
             (Stage::Waiting, Happening::Begin) => self.begin(bench)?,
             (Stage::Layer(layer), Happening::Bytes { source, bytes, .. }) if layer == source => {
                 self.on_layer(&bytes, bench)?
             }
             (Stage::Part(part), Happening::File(answer)) => self.on_part(*part, answer, bench)?,
+            (Stage::Files(files), Happening::File(answer)) => {
+                self.on_files(files, answer, bench)?
+            }
+            (Stage::Probe, _) => self.go_on_probing(bench)?,
+            (Stage::Adopt(adopt), Happening::File(answer)) => {
+                self.on_adopt(*adopt, answer, bench)?
+            }
             (Stage::Sniff, Happening::Bytes { bytes, .. }) => self.on_sniff(bytes, bench)?,
             (Stage::Head(head), Happening::Bytes { at, bytes, .. }) => {
                 self.on_head(head, at, &bytes, bench)?
@@ -214,23 +251,8 @@ impl<D: Disk> Job<D> {
         match self.origin.clone() {
             Origin::Catalogue(entry) => self.ask_for_layer(&entry, bench),
             Origin::File { source, length, .. } => self.ask_for_first_bytes(source, length, bench),
-        }
-    }
-
-    /// Asks once more for what did not come.
-    pub fn ask_again(&self, source: Source, at: u64, desk: &mut Desk) {
-        match (&self.stage, &self.origin) {
-            (Stage::Layer(_), Origin::Catalogue(entry)) => {
-                desk.need_whole(source, head::layer_len(entry.length));
-            }
-            (Stage::Head(head), _) => desk.need(source, at, head.next_len()),
-            (Stage::Receive(receive), _) => {
-                if let Some(len) = receive.asked_at(at) {
-                    desk.need(source, at, len);
-                }
-            }
-            // Local files have no passing faults.
-            _ => {}
+            Origin::Files { .. } => self.begin_files(bench),
+            Origin::Address { url } => self.begin_address(&url, bench),
         }
     }
 }

@@ -6,6 +6,7 @@ use store::Disk;
 
 use super::check::check_length;
 use super::convert_in::Convert;
+use super::gather::Then;
 use super::head::Head;
 use super::job::{Bench, End, Job, Origin, Sound, Stage};
 use super::opening::Opening;
@@ -33,6 +34,10 @@ impl Hash {
             at: 0,
         })
     }
+
+    pub fn header(&self) -> &format::Header {
+        &self.sound.header
+    }
 }
 
 impl<D: Disk> Job<D> {
@@ -58,9 +63,19 @@ impl<D: Disk> Job<D> {
         bytes: Vec<u8>,
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
-        let Origin::File { source, length, .. } = self.origin.clone() else {
-            return Ok(Stage::Waiting);
-        };
+        match self.origin {
+            Origin::File { source, length, .. } => self.sniff(source, length, bytes, bench),
+            _ => Ok(Stage::Waiting),
+        }
+    }
+
+    pub(super) fn sniff<E: Engine<File = D>>(
+        &mut self,
+        source: Source,
+        length: u64,
+        bytes: Vec<u8>,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
         // A .slm file begins with a header length below 64 MiB, then `{`.
         let is_safetensors = bytes.get(4..9) == Some(b"\0\0\0\0{");
         if !is_safetensors {
@@ -73,27 +88,30 @@ impl<D: Disk> Job<D> {
 
     pub(super) fn ask_to_hash<E: Engine<File = D>>(
         &mut self,
-        hash: Box<Hash>,
+        mut hash: Box<Hash>,
         length: u64,
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
+        if self.remotes.iter().any(|remote| remote.raw.is_none()) {
+            return self.keep_remotes(Then::Hash(hash), 0, bench);
+        }
         let left = length - hash.at;
-        self.tell(bench.desk, ImportPhase::Checking, [hash.at, length], [0, 0]);
+        if !self.is_fetching() {
+            self.tell(bench.desk, ImportPhase::Checking, [hash.at, length], [0, 0]);
+        }
         if left > 0 {
             let len = left.min(WINDOW_BYTES) as u32;
-            bench.desk.need(hash.source, hash.at, len);
+            self.need(hash.source, hash.at, len, bench);
             return Ok(Stage::Hash(hash));
         }
-        let Hash {
-            source,
-            sound,
-            hasher,
-            ..
-        } = *hash;
-        let layer = hasher.finish();
+        let layer = std::mem::take(&mut hash.hasher).finish();
         if let Some(here) = bench.shelf.complete(layer.id) {
             return Err(End::AlreadyHere(Box::new(here.clone())));
         }
+        if !self.remotes.is_empty() {
+            return self.adopt(hash, layer, bench);
+        }
+        let Hash { source, sound, .. } = *hash;
         let root = layer.id.root;
         self.root = Some(root);
         self.open_files(Opening::new(source, layer, sound, None), bench)
@@ -126,7 +144,7 @@ impl<D: Disk> Job<D> {
         bytes: Vec<u8>,
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
-        let convert = Convert::new(self.name(), source, length, bytes)?;
+        let convert = Convert::gguf(self.name(), source, length, bytes)?;
         self.run_convert(Box::new(convert), bench)
     }
 }

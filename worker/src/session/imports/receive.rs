@@ -2,19 +2,17 @@
 
 use format::{PIECE_BYTES, PieceIndex};
 use protocol::ImportPhase;
-use store::{Disk, Import, PieceRun, Progress, StoreError};
+use store::{Disk, FLIGHTS_MAX, Import, PieceRun, Progress, REQUEST_BYTES_MAX, StoreError};
 
-use super::TRIES_MAX;
+use super::STRIKES_MAX;
 use super::check::wrong_piece;
 use super::close::{Closing, Outcome};
 use super::job::{Bench, End, Job, Origin, Sound, Stage};
 use crate::engine::Engine;
 use crate::source::{Source, SourceFault};
 
-/// Requests under way: enough to hide a round trip, few enough to be given up at once.
-pub const RUNS_MAX: usize = 3;
-/// Bytes of one request.
-pub const RUN_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Pieces that are wanted at a time: as many as all requests under way can bring.
+pub const WANTED_MAX: usize = FLIGHTS_MAX * (REQUEST_BYTES_MAX / PIECE_BYTES as u64) as usize;
 
 pub struct Receive<D> {
     pub source: Source,
@@ -40,12 +38,6 @@ impl<D: Disk> Receive<D> {
             asked: Vec::new(),
             strikes: 0,
         })
-    }
-
-    /// Length of the request at `at` that is under way.
-    pub fn asked_at(&self, at: u64) -> Option<u32> {
-        let run = self.asked.iter().find(|run| run.at == at)?;
-        u32::try_from(run.len).ok()
     }
 
     /// Takes the pieces that came with the header.
@@ -151,7 +143,7 @@ impl<D: Disk> Job<D> {
                     receive.strikes += 1;
                     // A file on this device does not change by being read again.
                     let is_local = matches!(self.origin, Origin::File { .. });
-                    if is_local || receive.strikes > TRIES_MAX {
+                    if is_local || receive.strikes > STRIKES_MAX {
                         return Err(wrong_piece(&error, bytes));
                     }
                 }
@@ -159,7 +151,6 @@ impl<D: Disk> Job<D> {
             }
             self.tell_received(receive.import.progress(), bench);
         }
-        self.tries = 0;
         Ok(())
     }
 
@@ -169,8 +160,9 @@ impl<D: Disk> Job<D> {
         mut receive: Box<Receive<D>>,
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
-        while receive.asked.len() < RUNS_MAX
-            && let Some(run) = receive.import.next_wanted(RUN_BYTES_MAX)
+        // Piece by piece: what has come of a request that breaks off is kept.
+        while receive.asked.len() < WANTED_MAX
+            && let Some(run) = receive.import.next_wanted(PIECE_BYTES.into())
         {
             bench.desk.need(receive.source, run.at, run.len as u32);
             receive.asked.push(run);
