@@ -283,6 +283,11 @@ pub fn note(json: Option<String>) {
     }
 }
 
+/// The tab's own: it outlives a reload and is not seen by other tabs.
+fn tab_storage() -> Option<web_sys::Storage> {
+    web_sys::window()?.session_storage().ok().flatten()
+}
+
 fn site_storage() -> Option<web_sys::Storage> {
     web_sys::window()?.local_storage().ok().flatten()
 }
