@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use fantoccini::wd::WindowHandle;
 use serde_json::{Value, json};
@@ -9,6 +10,9 @@ use serde_json::{Value, json};
 use crate::browser::Browser;
 use crate::error::{E2eError, Result};
 use crate::page::Page;
+
+/// A tab that crashes is noticed by the driver after a while.
+const ANSWER: Duration = Duration::from_secs(20);
 
 impl Browser {
     /// The tab that is shown.
@@ -51,13 +55,7 @@ impl Browser {
             self.session(),
             body.len(),
         );
-        let mut answer = String::new();
-        TcpStream::connect(&host)
-            .and_then(|mut stream| {
-                stream.write_all(request.as_bytes())?;
-                stream.read_to_string(&mut answer)
-            })
-            .map_err(E2eError::net(&host))?;
+        let answer = ask(&host, &request).map_err(E2eError::net(&host))?;
         let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
         let value: Option<Value> = serde_json::from_str(body).ok();
         match value.and_then(|mut value| value.get_mut("value").map(Value::take)) {
@@ -80,4 +78,32 @@ impl Browser {
         let name = "Page.addScriptToEvaluateOnNewDocument";
         self.devtools(name, parameters).map(drop)
     }
+}
+
+/// The driver leaves the connection open, so the answer ends where its head says.
+fn ask(host: &str, request: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.write_all(request.as_bytes())?;
+    let (mut bytes, mut portion) = (Vec::new(), [0; 4096]);
+    loop {
+        let read = stream.read(&mut portion)?;
+        bytes.extend_from_slice(&portion[..read]);
+        let text = String::from_utf8_lossy(&bytes);
+        if read == 0 || is_whole(&text) {
+            return Ok(text.into_owned());
+        }
+    }
+}
+
+fn is_whole(answer: &str) -> bool {
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let head = head.to_ascii_lowercase();
+    let mut lengths = head
+        .lines()
+        .filter_map(|line| line.strip_prefix("content-length:"));
+    let length = lengths.next().and_then(|text| text.trim().parse().ok());
+    length.is_some_and(|length: usize| body.len() >= length)
 }
