@@ -86,9 +86,11 @@ impl Pending {
 /// What a person knows the source by.
 pub fn name_of(source: &ImportSource) -> String {
     match source {
-        ImportSource::File { name, .. } => name.clone(),
+        ImportSource::File { name, .. } | ImportSource::Files { name, .. } => name.clone(),
         ImportSource::Catalogue(entry) => entry.name.clone(),
-        #[allow(unreachable_patterns, reason = "the list of sources grows")]
-        _ => String::new(),
+        ImportSource::Address { url } => {
+            let path = url.split(['?', '#']).next().unwrap_or_default();
+            path.rsplit('/').next().unwrap_or_default().to_owned()
+        }
     }
 }
