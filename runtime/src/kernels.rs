@@ -56,7 +56,7 @@ mod suite_exports;
 pub use attention::{Attention, Cells, KV_BLOCK, KvHead};
 pub use counters::{Calls, calls};
 pub use half::{f16_from_f32, f16_to_f32};
-pub use matrix::Matrix;
+pub use matrix::{Matrix, Subnormals};
 pub use quantized::{Input, Quantized, QuantizedBlock};
 pub use shared::{Part, SharedRows};
 pub(crate) use vectors::{divide, exponentials, greatest};

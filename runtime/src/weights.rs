@@ -17,7 +17,7 @@ use protocol::{Stage, TrResult};
 
 use crate::RuntimeError;
 use crate::error::{reserve_memory, take_memory};
-use crate::kernels::Matrix;
+use crate::kernels::{Matrix, Subnormals};
 use crate::plan::{WEIGHTS_ALIGN, first_byte};
 
 /// Where a model's bytes come from: the host's import in a lane, a file natively.
@@ -71,6 +71,7 @@ pub struct MatrixAt {
     rows: usize,
     cols: usize,
     bytes: Range<usize>,
+    subnormals: Subnormals,
 }
 
 /// Where a vector lies within [`Weights::vector`]'s floats.
@@ -135,7 +136,8 @@ impl Weights {
         self.region.load(source, at, len)
     }
 
-    /// Checks that every byte is there and every float finite, and copies the vectors out.
+    /// Checks that every byte is there and every float finite, copies the vectors out and looks
+    /// for subnormal scales.
     pub fn ready(&mut self, header: &Header) -> Result<(), RuntimeError> {
         self.region.check_loaded()?;
         for (index, tensor) in header.tensors.iter().enumerate() {
@@ -161,16 +163,40 @@ impl Weights {
                 *float = f32::from_le_bytes(*value);
             }
         }
+        let layers = self.layers.iter_mut().flat_map(LayerWeights::matrices);
+        for at in layers.chain([&mut self.embed, &mut self.head]) {
+            let bytes = self.region.bytes(&at.bytes);
+            let matrix = Matrix::new(at.layout, at.rows, at.cols, bytes);
+            let matrix = matrix.map_err(|code| RuntimeError::new(code, Stage::Load))?;
+            at.subnormals = matrix.subnormals();
+        }
         Ok(())
     }
 
     pub fn matrix(&self, at: &MatrixAt) -> Result<Matrix<'_>, TrResult> {
         let bytes = self.region.bytes(&at.bytes);
-        Matrix::new(at.layout, at.rows, at.cols, bytes)
+        let matrix = Matrix::new(at.layout, at.rows, at.cols, bytes)?;
+        Ok(matrix.with(at.subnormals))
     }
 
     pub fn vector(&self, at: &VectorAt) -> &[f32] {
         &self.vectors[at.floats.clone()]
+    }
+}
+
+impl LayerWeights {
+    fn matrices(&mut self) -> [&mut MatrixAt; 7] {
+        let LayerWeights {
+            q,
+            k,
+            v,
+            o,
+            gate,
+            up,
+            down,
+            ..
+        } = self;
+        [q, k, v, o, gate, up, down].map(|linear| &mut linear.matrix)
     }
 }
 
@@ -265,6 +291,7 @@ impl Finder<'_> {
             rows: tensor.shape.rows as usize,
             cols: tensor.shape.cols as usize,
             bytes: bytes_at(tensor, self.first),
+            subnormals: Subnormals::Likely,
         })
     }
 

@@ -68,24 +68,19 @@ impl Dot for Maddubs {
     /// `|w|` is at most 128 and the activation, with the sign of `w`, at most 127, so a pair is at
     /// most 32,512 and nothing saturates.
     #[inline(always)]
-    unsafe fn bytes<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const Block,
-    ) -> [[__m256i; T]; G] {
+    unsafe fn bytes<const T: usize>(from: Places, x: *const Block) -> [__m256i; T] {
         // SAFETY: the trait's contract; `4 * j + 4 <= 32` codes.
         unsafe {
             let ones = _mm256_set1_epi16(1);
-            let mut sums = [[_mm256_setzero_si256(); T]; G];
+            let mut sums = [_mm256_setzero_si256(); T];
             for j in 0..8 {
-                for g in 0..G {
-                    let w = codes(from[g], j);
-                    let magnitudes = _mm256_abs_epi8(w);
-                    for t in 0..T {
-                        let signed = _mm256_sign_epi8(four_codes(x.add(t), 4 * j), w);
-                        let pairs = _mm256_maddubs_epi16(magnitudes, signed);
-                        let fours = _mm256_madd_epi16(pairs, ones);
-                        sums[g][t] = _mm256_add_epi32(sums[g][t], fours);
-                    }
+                let w = codes(from, j);
+                let magnitudes = _mm256_abs_epi8(w);
+                for t in 0..T {
+                    let signed = _mm256_sign_epi8(four_codes(x.add(t), 4 * j), w);
+                    let pairs = _mm256_maddubs_epi16(magnitudes, signed);
+                    let fours = _mm256_madd_epi16(pairs, ones);
+                    sums[t] = _mm256_add_epi32(sums[t], fours);
                 }
             }
             sums
@@ -94,30 +89,20 @@ impl Dot for Maddubs {
 
     /// Eight pairs of products are summed in 16 bits: at most 8 * 2 * 15 * 127 = 30,480.
     #[inline(always)]
-    unsafe fn nibbles<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const Block,
-    ) -> [[__m256i; T]; G] {
+    unsafe fn nibbles<const T: usize>(from: Places, x: *const Block) -> [__m256i; T] {
         // SAFETY: the trait's contract; `16 + 4 * j + 4 <= 32` codes.
         unsafe {
-            let mut sums = [[_mm256_setzero_si256(); T]; G];
+            let mut sums = [_mm256_setzero_si256(); T];
             for j in 0..4 {
-                for g in 0..G {
-                    let (low, high) = low_and_high(codes(from[g], j));
-                    for t in 0..T {
-                        let a = _mm256_maddubs_epi16(low, four_codes(x.add(t), 4 * j));
-                        let b = _mm256_maddubs_epi16(high, four_codes(x.add(t), 16 + 4 * j));
-                        sums[g][t] = _mm256_add_epi16(sums[g][t], _mm256_add_epi16(a, b));
-                    }
+                let (low, high) = low_and_high(codes(from, j));
+                for t in 0..T {
+                    let a = _mm256_maddubs_epi16(low, four_codes(x.add(t), 4 * j));
+                    let b = _mm256_maddubs_epi16(high, four_codes(x.add(t), 16 + 4 * j));
+                    sums[t] = _mm256_add_epi16(sums[t], _mm256_add_epi16(a, b));
                 }
             }
             let ones = _mm256_set1_epi16(1);
-            for g in 0..G {
-                for t in 0..T {
-                    sums[g][t] = _mm256_madd_epi16(sums[g][t], ones);
-                }
-            }
-            sums
+            sums.map(|sum| _mm256_madd_epi16(sum, ones))
         }
     }
 }
@@ -136,56 +121,36 @@ impl Dot for FourPairs {
 
     /// With 128 added the codes are unsigned; the sum of activations takes it out again.
     #[inline(always)]
-    unsafe fn bytes<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const Block,
-    ) -> [[__m256i; T]; G] {
+    unsafe fn bytes<const T: usize>(from: Places, x: *const Block) -> [__m256i; T] {
         // SAFETY: the trait's contract; `4 * j + 4 <= 32` codes.
         unsafe {
             let offset = _mm256_set1_epi8(-128);
-            let mut sums = [[_mm256_setzero_si256(); T]; G];
+            let mut sums = [_mm256_setzero_si256(); T];
             for j in 0..8 {
-                let mut w = [offset; G];
-                for g in 0..G {
-                    w[g] = _mm256_xor_si256(codes(from[g], j), offset);
-                }
+                let w = _mm256_xor_si256(codes(from, j), offset);
                 for t in 0..T {
-                    let x = four_codes(x.add(t), 4 * j);
-                    for g in 0..G {
-                        sums[g][t] = _mm256_dpbusd_avx_epi32(sums[g][t], w[g], x);
-                    }
+                    sums[t] = _mm256_dpbusd_avx_epi32(sums[t], w, four_codes(x.add(t), 4 * j));
                 }
             }
-            for sums in &mut sums {
-                for t in 0..T {
-                    sums[t] = Eight::subtract(sums[t], 128 * (*x.add(t)).sum);
-                }
+            for t in 0..T {
+                sums[t] = Eight::subtract(sums[t], 128 * (*x.add(t)).sum);
             }
             sums
         }
     }
 
     #[inline(always)]
-    unsafe fn nibbles<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const Block,
-    ) -> [[__m256i; T]; G] {
+    unsafe fn nibbles<const T: usize>(from: Places, x: *const Block) -> [__m256i; T] {
         // SAFETY: the trait's contract; `16 + 4 * j + 4 <= 32` codes.
         unsafe {
-            let zero = _mm256_setzero_si256();
-            let mut sums = [[zero; T]; G];
+            let mut sums = [_mm256_setzero_si256(); T];
             for j in 0..4 {
-                let mut w = [(zero, zero); G];
-                for g in 0..G {
-                    w[g] = low_and_high(codes(from[g], j));
-                }
+                let (low, high) = low_and_high(codes(from, j));
                 for t in 0..T {
                     let a = four_codes(x.add(t), 4 * j);
                     let b = four_codes(x.add(t), 16 + 4 * j);
-                    for g in 0..G {
-                        sums[g][t] = _mm256_dpbusd_avx_epi32(sums[g][t], w[g].0, a);
-                        sums[g][t] = _mm256_dpbusd_avx_epi32(sums[g][t], w[g].1, b);
-                    }
+                    sums[t] = _mm256_dpbusd_avx_epi32(sums[t], low, a);
+                    sums[t] = _mm256_dpbusd_avx_epi32(sums[t], high, b);
                 }
             }
             sums

@@ -54,6 +54,18 @@ pub(super) trait Lanes: Copy {
     unsafe fn groups_f16(from: Places) -> Self;
     /// Twice four finite f16 (16 bytes) for each group, exactly.
     unsafe fn groups_two_f16(from: Places) -> (Self, Self);
+    /// As `groups_f16`; slow where one is subnormal.
+    #[inline(always)]
+    unsafe fn groups_normal_f16(from: Places) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe { Self::groups_f16(from) }
+    }
+    /// As `groups_two_f16`; slow where one is subnormal.
+    #[inline(always)]
+    unsafe fn groups_two_normal_f16(from: Places) -> (Self, Self) {
+        // SAFETY: the trait's contract.
+        unsafe { Self::groups_two_f16(from) }
+    }
     /// Four bf16 (8 bytes) for each group, exactly.
     unsafe fn groups_bf16(from: Places) -> Self;
     /// In each group, lane `r` of vector `c` and lane `c` of vector `r` change places.
@@ -95,15 +107,41 @@ pub(super) trait Dot: Sized {
     fn codes(x: &QuantizedBlock) -> Self::Codes;
 
     /// Sums of signed codes times activations over one `q8_0` block (128 code bytes a group), for
-    /// `G` vectors of rows and `T` tokens.
-    unsafe fn bytes<const G: usize, const T: usize>(
-        from: [Places; G],
+    /// `T` tokens.
+    unsafe fn bytes<const T: usize>(
+        from: Places,
         x: *const PackedBlock<Self::Codes>,
-    ) -> [[Ints<Self>; T]; G];
+    ) -> [Ints<Self>; T];
     /// Sums of unsigned codes times activations over one `q4` block (64 code bytes a group), for
-    /// `G` vectors of rows and `T` tokens.
-    unsafe fn nibbles<const G: usize, const T: usize>(
-        from: [Places; G],
+    /// `T` tokens.
+    unsafe fn nibbles<const T: usize>(
+        from: Places,
         x: *const PackedBlock<Self::Codes>,
-    ) -> [[Ints<Self>; T]; G];
+    ) -> [Ints<Self>; T];
+    /// As `bytes` for four vectors of rows and one token.
+    #[inline(always)]
+    unsafe fn bytes_of_four(
+        from: [Places; 4],
+        x: *const PackedBlock<Self::Codes>,
+    ) -> [Ints<Self>; 4] {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [[a], [b]] = [Self::bytes(from[0], x), Self::bytes(from[1], x)];
+            let [[c], [d]] = [Self::bytes(from[2], x), Self::bytes(from[3], x)];
+            [a, b, c, d]
+        }
+    }
+    /// As `nibbles` for four vectors of rows and one token.
+    #[inline(always)]
+    unsafe fn nibbles_of_four(
+        from: [Places; 4],
+        x: *const PackedBlock<Self::Codes>,
+    ) -> [Ints<Self>; 4] {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let [[a], [b]] = [Self::nibbles(from[0], x), Self::nibbles(from[1], x)];
+            let [[c], [d]] = [Self::nibbles(from[2], x), Self::nibbles(from[3], x)];
+            [a, b, c, d]
+        }
+    }
 }

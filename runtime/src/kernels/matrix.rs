@@ -13,7 +13,21 @@ pub struct Matrix<'a> {
     rows: usize,
     cols: usize,
     bytes: &'a [u8],
+    subnormals: Subnormals,
 }
+
+/// How many blocks of a matrix have a scale or minimum that is subnormal as f16. Only speed
+/// depends on it: some machines take a hundred times as long to multiply such a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subnormals {
+    /// Under one in [`RARE`].
+    Rare,
+    /// More, or nobody has looked.
+    Likely,
+}
+
+/// A product of this many blocks takes longer than the one slow multiplication among them.
+const RARE: usize = 64;
 
 impl<'a> Matrix<'a> {
     /// `UnsupportedQuantization` for opaque bytes, `UnsupportedShape` if a dimension is zero or
@@ -39,7 +53,40 @@ impl<'a> Matrix<'a> {
             rows,
             cols,
             bytes,
+            subnormals: Subnormals::Likely,
         })
+    }
+
+    /// The same matrix with what [`Matrix::subnormals`] has found.
+    pub fn with(self, subnormals: Subnormals) -> Matrix<'a> {
+        Matrix { subnormals, ..self }
+    }
+
+    /// Looks at all scales and minima of quantized layouts.
+    pub fn subnormals(&self) -> Subnormals {
+        let Some((block, codes)) = self.block_and_codes() else {
+            return Subnormals::Likely;
+        };
+        let is_subnormal = |half: &[u8; 2]| matches!(u16::from_le_bytes(*half) & 0x7fff, 1..0x400);
+        let blocks = self.bytes.chunks_exact(block);
+        let count = blocks.len();
+        let found = blocks
+            .filter(|block| block[codes..].as_chunks().0.iter().any(is_subnormal))
+            .count();
+        match found * RARE <= count {
+            true => Subnormals::Rare,
+            false => Subnormals::Likely,
+        }
+    }
+
+    /// Bytes of a block of four rows, and how many of them are codes. `None` for float layouts.
+    fn block_and_codes(&self) -> Option<(usize, usize)> {
+        match self.layout {
+            Layout::Q8_0R4 => Some((Q8_0_BYTES, 4 * COLS)),
+            Layout::Q4_0R4 => Some((Q4_0_BYTES, 2 * COLS)),
+            Layout::Q4_1R4 => Some((Q4_1_BYTES, 2 * COLS)),
+            Layout::F32 | Layout::F16 | Layout::Bf16 | Layout::Bytes => None,
+        }
     }
 
     pub fn layout(&self) -> Layout {
@@ -56,6 +103,10 @@ impl<'a> Matrix<'a> {
 
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    pub(super) fn is_rarely_subnormal(&self) -> bool {
+        self.subnormals == Subnormals::Rare
     }
 
     /// Blocks of 32 columns in a row.
@@ -91,7 +142,7 @@ impl<'a> Matrix<'a> {
                 .step_by(2)
                 .find(|at| two(*at) & exponent == exponent)
         };
-        let (block, codes) = match self.layout {
+        match self.layout {
             Layout::F32 => {
                 let elements = self.bytes.chunks_exact(4);
                 let bad = |x: &[u8]| !f32::from_le_bytes([x[0], x[1], x[2], x[3]]).is_finite();
@@ -102,11 +153,9 @@ impl<'a> Matrix<'a> {
             }
             Layout::F16 => return halves_from(0, self.bytes.len(), 0x7c00),
             Layout::Bf16 => return halves_from(0, self.bytes.len(), 0x7f80),
-            Layout::Q8_0R4 => (Q8_0_BYTES, 4 * COLS),
-            Layout::Q4_0R4 => (Q4_0_BYTES, 2 * COLS),
-            Layout::Q4_1R4 => (Q4_1_BYTES, 2 * COLS),
-            Layout::Bytes => return None,
-        };
+            Layout::Q8_0R4 | Layout::Q4_0R4 | Layout::Q4_1R4 | Layout::Bytes => {}
+        }
+        let (block, codes) = self.block_and_codes()?;
         (0..self.bytes.len()).step_by(block).find_map(|start| {
             let wraps = self.layout == Layout::Q8_0R4;
             let code = self.bytes[start..start + codes]
@@ -160,6 +209,33 @@ mod tests {
             refusal(new(Layout::Bytes, 1, 4, 4)),
             Some(TrResult::UnsupportedQuantization)
         );
+    }
+
+    #[test]
+    fn subnormal_scales_are_counted() {
+        let blocks = 2 * RARE;
+        for (layout, len, at) in [
+            (Layout::Q8_0R4, 136, 128),
+            (Layout::Q4_0R4, 72, 70),
+            (Layout::Q4_1R4, 80, 78),
+        ] {
+            let found = |half: u16, blocks_with: usize| {
+                let mut bytes = vec![0x3c; len * blocks];
+                for block in bytes.chunks_exact_mut(len).take(blocks_with) {
+                    block[at..at + 2].copy_from_slice(&half.to_le_bytes());
+                }
+                let w = Matrix::new(layout, 4, 32 * blocks, &bytes).expect("matrix");
+                w.subnormals()
+            };
+            // The smallest normal f16 is 0x0400; zeros are as fast.
+            for half in [0x0400, 0x8400, 0, 0x8000, 0x3c00] {
+                assert_eq!(found(half, blocks), Subnormals::Rare, "{layout:?} {half:x}");
+            }
+            for half in [0x03ff, 0x83ff, 1, 0x8001] {
+                assert_eq!(found(half, 2), Subnormals::Rare, "{layout:?} {half:x}");
+                assert_eq!(found(half, 3), Subnormals::Likely, "{layout:?} {half:x}");
+            }
+        }
     }
 
     #[test]

@@ -207,62 +207,56 @@ impl Dot for Widening {
     /// Products are summed in 16 bits two by two, at most 2 * 128 * 127 = 32,512 in magnitude,
     /// then with their neighbour, the same row's, in 32.
     #[inline(always)]
-    unsafe fn bytes<const G: usize, const T: usize>(
-        from: [Places; G],
+    unsafe fn bytes<const T: usize>(
+        from: Places,
         x: *const PackedBlock<[i8; COLS]>,
-    ) -> [[int32x4_t; T]; G] {
+    ) -> [int32x4_t; T] {
         // SAFETY: the trait's contract: 128 code bytes, and `8 * j + 8 <= 32` codes.
         unsafe {
-            let mut sums = [[[vdupq_n_s32(0); 2]; T]; G];
+            let mut sums = [[vdupq_n_s32(0); 2]; T];
             for j in 0..4 {
-                for g in 0..G {
-                    let from = from[g][0].add(32 * j);
-                    let w = [codes(from), codes(from.add(16))];
-                    for t in 0..T {
-                        let x = x.add(t);
-                        let x = [four_codes(x, 8 * j), four_codes(x, 8 * j + 4)];
-                        let low = vmull_s8(vget_low_s8(w[0]), vget_low_s8(x[0]));
-                        let low = vmlal_s8(low, vget_low_s8(w[1]), vget_low_s8(x[1]));
-                        let high = vmlal_high_s8(vmull_high_s8(w[0], x[0]), w[1], x[1]);
-                        let [a, b] = sums[g][t];
-                        sums[g][t] = [vpadalq_s16(a, low), vpadalq_s16(b, high)];
-                    }
+                let from = from[0].add(32 * j);
+                let w = [codes(from), codes(from.add(16))];
+                for t in 0..T {
+                    let x = x.add(t);
+                    let x = [four_codes(x, 8 * j), four_codes(x, 8 * j + 4)];
+                    let low = vmull_s8(vget_low_s8(w[0]), vget_low_s8(x[0]));
+                    let low = vmlal_s8(low, vget_low_s8(w[1]), vget_low_s8(x[1]));
+                    let high = vmlal_high_s8(vmull_high_s8(w[0], x[0]), w[1], x[1]);
+                    let [a, b] = sums[t];
+                    sums[t] = [vpadalq_s16(a, low), vpadalq_s16(b, high)];
                 }
             }
-            sums.map(|sums| sums.map(|[low, high]| vpaddq_s32(low, high)))
+            sums.map(|[low, high]| vpaddq_s32(low, high))
         }
     }
 
     /// Eight products are summed in 16 bits: at most 8 * 15 * 127 = 15,240.
     #[inline(always)]
-    unsafe fn nibbles<const G: usize, const T: usize>(
-        from: [Places; G],
+    unsafe fn nibbles<const T: usize>(
+        from: Places,
         x: *const PackedBlock<[i8; COLS]>,
-    ) -> [[int32x4_t; T]; G] {
+    ) -> [int32x4_t; T] {
         // SAFETY: the trait's contract: 64 code bytes, and `16 + 4 * j + 4 <= 32` codes.
         unsafe {
             let bits = vdupq_n_u8(15);
-            let mut sums = [[[vdupq_n_s16(0); 2]; T]; G];
+            let mut sums = [[vdupq_n_s16(0); 2]; T];
             for j in 0..4 {
-                for g in 0..G {
-                    let w = vreinterpretq_u8_s8(codes(from[g][0].add(16 * j)));
-                    let nibbles = [vandq_u8(w, bits), vshrq_n_u8::<4>(w)];
-                    for t in 0..T {
-                        for (half, nibbles) in nibbles.into_iter().enumerate() {
-                            let w = vreinterpretq_s8_u8(nibbles);
-                            let x = four_codes(x.add(t), 16 * half + 4 * j);
-                            let [low, high] = sums[g][t];
-                            sums[g][t] = [
-                                vmlal_s8(low, vget_low_s8(w), vget_low_s8(x)),
-                                vmlal_high_s8(high, w, x),
-                            ];
-                        }
+                let w = vreinterpretq_u8_s8(codes(from[0].add(16 * j)));
+                let nibbles = [vandq_u8(w, bits), vshrq_n_u8::<4>(w)];
+                for t in 0..T {
+                    for (half, nibbles) in nibbles.into_iter().enumerate() {
+                        let w = vreinterpretq_s8_u8(nibbles);
+                        let x = four_codes(x.add(t), 16 * half + 4 * j);
+                        let [low, high] = sums[t];
+                        sums[t] = [
+                            vmlal_s8(low, vget_low_s8(w), vget_low_s8(x)),
+                            vmlal_high_s8(high, w, x),
+                        ];
                     }
                 }
             }
-            let four =
-                |[low, high]: [int16x8_t; 2]| vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
-            sums.map(|sums| sums.map(four))
+            sums.map(|[low, high]| vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)))
         }
     }
 }

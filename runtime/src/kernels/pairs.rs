@@ -41,35 +41,23 @@ impl Dot for Pairs {
     }
 
     #[inline(always)]
-    unsafe fn bytes<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const PackedBlock<[i16; COLS]>,
-    ) -> [[v128; T]; G] {
-        let zero = i32x4_splat(0);
-        let mut sums = [[zero; T]; G];
+    unsafe fn bytes<const T: usize>(from: Places, x: *const Block) -> [v128; T] {
+        let mut sums = [i32x4_splat(0); T];
         for j in 0..8 {
-            let (mut ac, mut bd) = ([zero; G], [zero; G]);
-            for g in 0..G {
-                // SAFETY: the trait's contract: 128 code bytes, `j < 8`.
-                let w = unsafe { v128_load(from[g][0].add(16 * j).cast()) };
-                ac[g] = i16x8_shr(i16x8_shl(w, 8), 8);
-                bd[g] = i16x8_shr(w, 8);
+            // SAFETY: the trait's contract: 128 code bytes, `4 * j + 4 <= 32` codes.
+            unsafe {
+                let w = v128_load(from[0].add(16 * j).cast());
+                let ac = i16x8_shr(i16x8_shl(w, 8), 8);
+                add_four(&mut sums, ac, i16x8_shr(w, 8), x, 4 * j);
             }
-            // SAFETY: the trait's contract; `4 * j + 4 <= 32` codes.
-            unsafe { add_four(&mut sums, ac, bd, x, 4 * j) };
         }
         sums
     }
 
     #[inline(always)]
-    unsafe fn nibbles<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const PackedBlock<[i16; COLS]>,
-    ) -> [[v128; T]; G] {
-        let mut sums = [[i32x4_splat(0); T]; G];
-        let bits = kept(&Constant([
-            15, 0, 15, 0, 15, 0, 15, 0, 15, 0, 15, 0, 15, 0, 15, 0,
-        ]));
+    unsafe fn nibbles<const T: usize>(from: Places, x: *const Block) -> [v128; T] {
+        let mut sums = [i32x4_splat(0); T];
+        let bits = kept(&NIBBLE);
         // Written out: as a loop, the compiler leaves it one, and engines keep fewer sums in
         // registers.
         // SAFETY: the trait's contract.
@@ -81,7 +69,46 @@ impl Dot for Pairs {
         }
         sums
     }
+
+    /// Four columns at a time: so all that is needed stays in 16 registers.
+    #[inline(always)]
+    unsafe fn bytes_of_four(from: [Places; 4], x: *const Block) -> [v128; 4] {
+        let mut sums = [i32x4_splat(0); 4];
+        for j in 0..8 {
+            // Nothing is moved over this load, so the columns stay apart.
+            kept(&NIBBLE);
+            for g in 0..4 {
+                // SAFETY: the trait's contract: 128 code bytes, `4 * j + 4 <= 32` codes.
+                unsafe {
+                    let w = v128_load(from[g][0].add(16 * j).cast());
+                    let (ac, bd) = (i16x8_shr(i16x8_shl(w, 8), 8), i16x8_shr(w, 8));
+                    add_four(core::array::from_mut(&mut sums[g]), ac, bd, x, 4 * j);
+                }
+            }
+        }
+        sums
+    }
+
+    /// As `bytes_of_four`: eight columns at a time.
+    #[inline(always)]
+    unsafe fn nibbles_of_four(from: [Places; 4], x: *const Block) -> [v128; 4] {
+        let mut sums = [i32x4_splat(0); 4];
+        for j in 0..4 {
+            // As in `bytes_of_four`.
+            let bits = kept(&NIBBLE);
+            for g in 0..4 {
+                // SAFETY: the trait's contract.
+                let sum = core::array::from_mut(&mut sums[g]);
+                unsafe { add_nibbles(sum, from[g], bits, x, j) };
+            }
+        }
+        sums
+    }
 }
+
+const NIBBLE: Constant = Constant([15, 0, 15, 0, 15, 0, 15, 0, 15, 0, 15, 0, 15, 0, 15, 0]);
+
+type Block = PackedBlock<[i16; COLS]>;
 
 /// Adds the products of vector `j` of codes.
 ///
@@ -89,28 +116,21 @@ impl Dot for Pairs {
 ///
 /// As for [`Dot::nibbles`]; `j < 4`.
 #[inline(always)]
-unsafe fn add_nibbles<const G: usize, const T: usize>(
-    sums: &mut [[v128; T]; G],
-    from: [Places; G],
+unsafe fn add_nibbles<const T: usize>(
+    sums: &mut [v128; T],
+    from: Places,
     bits: v128,
-    x: *const PackedBlock<[i16; COLS]>,
+    x: *const Block,
     j: usize,
 ) {
-    let (mut w, mut ac, mut bd) = ([bits; G], [bits; G], [bits; G]);
-    for g in 0..G {
-        // SAFETY: the caller's contract: 64 code bytes.
-        w[g] = unsafe { v128_load(from[g][0].add(16 * j).cast()) };
-        ac[g] = v128_and(w[g], bits);
-        bd[g] = v128_and(u16x8_shr(w[g], 8), bits);
+    // SAFETY: the caller's contract: 64 code bytes, `16 + 4 * j + 4 <= 32` codes.
+    unsafe {
+        let w = v128_load(from[0].add(16 * j).cast());
+        let bd = v128_and(u16x8_shr(w, 8), bits);
+        add_four(sums, v128_and(w, bits), bd, x, 4 * j);
+        let ac = v128_and(u16x8_shr(w, 4), bits);
+        add_four(sums, ac, u16x8_shr(w, 12), x, 16 + 4 * j);
     }
-    // SAFETY: the caller's contract; `4 * j + 4 <= 16` codes.
-    unsafe { add_four(sums, ac, bd, x, 4 * j) };
-    for g in 0..G {
-        ac[g] = v128_and(u16x8_shr(w[g], 4), bits);
-        bd[g] = u16x8_shr(w[g], 12);
-    }
-    // SAFETY: the caller's contract; `16 + 4 * j + 4 <= 32` codes.
-    unsafe { add_four(sums, ac, bd, x, 16 + 4 * j) };
 }
 
 /// Adds the products of four columns from `at` on.
@@ -119,11 +139,11 @@ unsafe fn add_nibbles<const G: usize, const T: usize>(
 ///
 /// `x` are the blocks of `T` tokens; `at + 4 <= 32`.
 #[inline(always)]
-unsafe fn add_four<const G: usize, const T: usize>(
-    sums: &mut [[v128; T]; G],
-    ac: [v128; G],
-    bd: [v128; G],
-    x: *const PackedBlock<[i16; COLS]>,
+unsafe fn add_four<const T: usize>(
+    sums: &mut [v128; T],
+    ac: v128,
+    bd: v128,
+    x: *const Block,
     at: usize,
 ) {
     for t in 0..T {
@@ -132,9 +152,7 @@ unsafe fn add_four<const G: usize, const T: usize>(
             let pairs = x.add(t).cast::<i16>().add(at).cast::<u32>();
             (v128_load32_splat(pairs), v128_load32_splat(pairs.add(1)))
         };
-        for g in 0..G {
-            let pairs = i32x4_add(i32x4_dot_i16x8(ac[g], x_ac), i32x4_dot_i16x8(bd[g], x_bd));
-            sums[g][t] = i32x4_add(sums[g][t], pairs);
-        }
+        let pairs = i32x4_add(i32x4_dot_i16x8(ac, x_ac), i32x4_dot_i16x8(bd, x_bd));
+        sums[t] = i32x4_add(sums[t], pairs);
     }
 }

@@ -38,6 +38,10 @@ impl Relaxed {
     }
 }
 
+const NIBBLE: Constant = Constant([15; 16]);
+const LOW_BITS: Constant = Constant([0x7f; 16]);
+const LOW_BIT: Constant = Constant([1; 16]);
+
 struct SevenBits;
 
 impl Dot for SevenBits {
@@ -53,42 +57,27 @@ impl Dot for SevenBits {
 
     /// A code is its low seven bits less 128 if its sign bit is set.
     #[inline(always)]
-    unsafe fn bytes<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const PackedBlock<Self::Codes>,
-    ) -> [[v128; T]; G] {
-        let zero = i32x4_splat(0);
-        let (mut sums, mut signs) = ([[zero; T]; G], [[zero; T]; G]);
-        let (low_bits, low_bit) = (kept(&Constant([0x7f; 16])), kept(&Constant([1; 16])));
+    unsafe fn bytes<const T: usize>(from: Places, x: *const Block) -> [v128; T] {
+        let (mut sums, mut signs) = ([i32x4_splat(0); T], [i32x4_splat(0); T]);
+        let (low_bits, low_bit) = (kept(&LOW_BITS), kept(&LOW_BIT));
         for j in 0..8 {
-            let (mut low, mut sign) = ([zero; G], [zero; G]);
-            for g in 0..G {
-                // SAFETY: the trait's contract: 128 code bytes, `j < 8`.
-                let w = unsafe { v128_load(from[g][0].add(16 * j).cast()) };
-                low[g] = v128_and(w, low_bits);
-                sign[g] = v128_and(u16x8_shr(w, 7), low_bit);
-            }
-            // SAFETY: the trait's contract; `j < 8`.
+            // SAFETY: the trait's contract: 128 code bytes, `j < 8`.
             unsafe {
-                add_four(&mut sums, low, x, j);
-                add_four(&mut signs, sign, x, j);
+                let w = v128_load(from[0].add(16 * j).cast());
+                add_four(&mut sums, v128_and(w, low_bits), x, j);
+                add_four(&mut signs, v128_and(u16x8_shr(w, 7), low_bit), x, j);
             }
         }
-        for g in 0..G {
-            for t in 0..T {
-                sums[g][t] = i32x4_sub(sums[g][t], i32x4_shl(signs[g][t], 7));
-            }
+        for t in 0..T {
+            sums[t] = i32x4_sub(sums[t], i32x4_shl(signs[t], 7));
         }
         sums
     }
 
     #[inline(always)]
-    unsafe fn nibbles<const G: usize, const T: usize>(
-        from: [Places; G],
-        x: *const PackedBlock<Self::Codes>,
-    ) -> [[v128; T]; G] {
-        let mut sums = [[i32x4_splat(0); T]; G];
-        let bits = kept(&Constant([15; 16]));
+    unsafe fn nibbles<const T: usize>(from: Places, x: *const Block) -> [v128; T] {
+        let mut sums = [i32x4_splat(0); T];
+        let bits = kept(&NIBBLE);
         // Written out: as a loop, the compiler leaves it one, and engines keep fewer sums in
         // registers.
         // SAFETY: the trait's contract.
@@ -100,6 +89,66 @@ impl Dot for SevenBits {
         }
         sums
     }
+
+    /// Four columns at a time: so all that is needed stays in 16 registers.
+    #[inline(always)]
+    unsafe fn bytes_of_four(from: [Places; 4], x: *const Block) -> [v128; 4] {
+        let (mut sums, mut signs) = ([i32x4_splat(0); 4], [i32x4_splat(0); 4]);
+        for j in 0..8 {
+            // Nothing is moved over these loads, so the columns stay apart.
+            let (low_bits, low_bit) = (kept(&LOW_BITS), kept(&LOW_BIT));
+            for g in 0..4 {
+                // SAFETY: the trait's contract: 128 code bytes, `j < 8`.
+                unsafe {
+                    let w = v128_load(from[g][0].add(16 * j).cast());
+                    let (low, sign) = (v128_and(w, low_bits), v128_and(u16x8_shr(w, 7), low_bit));
+                    add_four(core::array::from_mut(&mut sums[g]), low, x, j);
+                    add_four(core::array::from_mut(&mut signs[g]), sign, x, j);
+                }
+            }
+        }
+        for g in 0..4 {
+            sums[g] = i32x4_sub(sums[g], i32x4_shl(signs[g], 7));
+        }
+        sums
+    }
+
+    /// Half of the columns at a time: so all that is needed stays in 16 registers.
+    #[inline(always)]
+    unsafe fn nibbles_of_four(from: [Places; 4], x: *const Block) -> [v128; 4] {
+        let mut sums = [i32x4_splat(0); 4];
+        // SAFETY: the trait's contract.
+        unsafe {
+            add_half(&mut sums, from, x, 0);
+            add_half(&mut sums, from, x, 2);
+        }
+        sums
+    }
+}
+
+/// Adds the products of vectors `j` and `j + 1` of codes.
+///
+/// # Safety
+///
+/// As for [`Dot::nibbles_of_four`]; `j < 3`.
+#[inline(always)]
+unsafe fn add_half(sums: &mut [v128; 4], from: [Places; 4], x: *const Block, j: usize) {
+    // Nothing is moved over this load, so the halves stay apart.
+    let bits = kept(&NIBBLE);
+    // SAFETY: the caller's contract: 64 code bytes, `codes` is the first field and holds eight
+    // vectors.
+    unsafe {
+        let x = [j, j + 1, j + 4, j + 5].map(|j| v128_load(x.cast::<v128>().add(j)));
+        for g in 0..4 {
+            let a = v128_load(from[g][0].add(16 * j).cast());
+            let b = v128_load(from[g][0].add(16 * j + 16).cast());
+            let sum = i32x4_relaxed_dot_i8x16_i7x16_add(x[0], v128_and(a, bits), sums[g]);
+            let sum = i32x4_relaxed_dot_i8x16_i7x16_add(x[1], v128_and(b, bits), sum);
+            let (a, b) = (u16x8_shr(a, 4), u16x8_shr(b, 4));
+            let sum = i32x4_relaxed_dot_i8x16_i7x16_add(x[2], v128_and(a, bits), sum);
+            sums[g] = i32x4_relaxed_dot_i8x16_i7x16_add(x[3], v128_and(b, bits), sum);
+        }
+    }
 }
 
 type Block = PackedBlock<[[[i8; 4]; 4]; COLS / 4]>;
@@ -110,24 +159,18 @@ type Block = PackedBlock<[[[i8; 4]; 4]; COLS / 4]>;
 ///
 /// As for [`Dot::nibbles`]; `j < 4`.
 #[inline(always)]
-unsafe fn add_nibbles<const G: usize, const T: usize>(
-    sums: &mut [[v128; T]; G],
-    from: [Places; G],
+unsafe fn add_nibbles<const T: usize>(
+    sums: &mut [v128; T],
+    from: Places,
     bits: v128,
     x: *const Block,
     j: usize,
 ) {
-    let (mut low, mut high) = ([bits; G], [bits; G]);
-    for g in 0..G {
-        // SAFETY: the caller's contract: 64 code bytes.
-        let w = unsafe { v128_load(from[g][0].add(16 * j).cast()) };
-        low[g] = v128_and(w, bits);
-        high[g] = v128_and(u16x8_shr(w, 4), bits);
-    }
-    // SAFETY: the caller's contract: `4 + j < 8`.
+    // SAFETY: the caller's contract: 64 code bytes, `4 + j < 8`.
     unsafe {
-        add_four(sums, low, x, j);
-        add_four(sums, high, x, 4 + j);
+        let w = v128_load(from[0].add(16 * j).cast());
+        add_four(sums, v128_and(w, bits), x, j);
+        add_four(sums, v128_and(u16x8_shr(w, 4), bits), x, 4 + j);
     }
 }
 
@@ -137,17 +180,10 @@ unsafe fn add_nibbles<const G: usize, const T: usize>(
 ///
 /// `x` are the blocks of `T` tokens; `j < 8`.
 #[inline(always)]
-unsafe fn add_four<const G: usize, const T: usize>(
-    sums: &mut [[v128; T]; G],
-    w: [v128; G],
-    x: *const Block,
-    j: usize,
-) {
+unsafe fn add_four<const T: usize>(sums: &mut [v128; T], w: v128, x: *const Block, j: usize) {
     for t in 0..T {
         // SAFETY: the caller's contract: `codes` is the first field and holds eight vectors.
         let x = unsafe { v128_load(x.add(t).cast::<v128>().add(j)) };
-        for g in 0..G {
-            sums[g][t] = i32x4_relaxed_dot_i8x16_i7x16_add(x, w[g], sums[g][t]);
-        }
+        sums[t] = i32x4_relaxed_dot_i8x16_i7x16_add(x, w, sums[t]);
     }
 }

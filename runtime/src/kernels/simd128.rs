@@ -139,6 +139,19 @@ impl Lanes for Four {
     }
 
     #[inline(always)]
+    unsafe fn groups_normal_f16(from: Places) -> Four {
+        // SAFETY: the trait's contract.
+        kept_halves(unsafe { v128_load64_zero(from[0].cast()) })[0]
+    }
+
+    #[inline(always)]
+    unsafe fn groups_two_normal_f16(from: Places) -> (Four, Four) {
+        // SAFETY: the trait's contract.
+        let [first, second] = kept_halves(unsafe { v128_load(from[0].cast()) });
+        (first, second)
+    }
+
+    #[inline(always)]
     unsafe fn groups_bf16(from: Places) -> Four {
         // SAFETY: the trait's contract.
         let bits = unsafe { v128_load64_zero(from[0].cast()) };
@@ -248,6 +261,33 @@ fn halves(bits: v128, special: v128) -> [Four; 2] {
     let upper = v128_or(v128_and(i16x8_shr(bits, 3), u16x8_splat(0x8fff)), special);
     let lower = i16x8_shl(bits, 13);
     let up = u32x4_splat((127 + 112) << 23);
+    [
+        Four(f32x4_mul(
+            i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(lower, upper),
+            up,
+        )),
+        Four(f32x4_mul(
+            i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(lower, upper),
+            up,
+        )),
+    ]
+}
+
+const UPPER: Constant = Constant([
+    0xff, 0x8f, 0xff, 0x8f, 0xff, 0x8f, 0xff, 0x8f, 0xff, 0x8f, 0xff, 0x8f, 0xff, 0x8f, 0xff, 0x8f,
+]);
+/// 2^112.
+const UP: Constant = Constant([
+    0, 0, 0x80, 0x77, 0, 0, 0x80, 0x77, 0, 0, 0x80, 0x77, 0, 0, 0x80, 0x77,
+]);
+
+/// As [`halves`] for finite f16, with constants that are loaded.
+#[inline(always)]
+fn kept_halves(bits: v128) -> [Four; 2] {
+    let upper_bits = kept(&UPPER);
+    let up = kept(&UP);
+    let upper = v128_and(i16x8_shr(bits, 3), upper_bits);
+    let lower = i16x8_shl(bits, 13);
     [
         Four(f32x4_mul(
             i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(lower, upper),

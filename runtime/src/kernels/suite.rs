@@ -80,6 +80,7 @@ pub const CASES: &[Case] = &[
         products::long_rows,
         0,
     ),
+    case("products: one token", products::one_token, 0),
     case(
         "attention: f32 cache",
         attention::f32,

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use format::Layout;
 
 use super::operands::{Digest, Random, product, same};
-use crate::kernels::{Kernels, Matrix};
+use crate::kernels::{Kernels, Matrix, Subnormals};
 
 type Outcome = Result<u64, &'static str>;
 
@@ -199,12 +199,12 @@ pub fn batches(kernels: Kernels) -> Outcome {
     Ok(digest.0)
 }
 
-/// Rows of more blocks than the wide products pack at a time (32), where sums go on from memory;
+/// Rows of more blocks than the wide products pack at a time (32 of eight tokens), where sums go on from memory;
 /// their ends fill no vector.
 pub fn long_rows(kernels: Kernels) -> Outcome {
     let mut random = Random(4);
     for layout in [Layout::Q4_0R4, Layout::Q4_1R4, Layout::Q8_0R4] {
-        for (rows, blocks) in [(5, 32), (34, 33), (21, 65)] {
+        for (rows, blocks) in [(5, 32), (34, 33), (21, 65), (9, 129)] {
             let cols = 32 * blocks;
             let bytes = random.weights(layout, rows, cols);
             let w = Matrix::new(layout, rows, cols, &bytes).map_err(|_| "matrix refused")?;
@@ -212,6 +212,39 @@ pub fn long_rows(kernels: Kernels) -> Outcome {
                 let x = random.units(tokens * cols, 4.0);
                 let want = product(Kernels::SCALAR, &w, &x, true, 1);
                 for parts in [1, 3] {
+                    if !same(&product(kernels, &w, &x, true, parts), &want) {
+                        return Err("a product differs from the scalar one");
+                    }
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// One token with enough rows for tiles of four vectors, whatever is known of the scales, in parts
+/// of any size; the longest rows are more blocks than are packed at a time (256).
+pub fn one_token(kernels: Kernels) -> Outcome {
+    let mut random = Random(5);
+    for layout in [Layout::Q4_0R4, Layout::Q4_1R4, Layout::Q8_0R4] {
+        for (rows, blocks) in [
+            (13, 1),
+            (16, 2),
+            (17, 3),
+            (31, 19),
+            (32, 4),
+            (36, 1),
+            (70, 5),
+            (67, 257),
+        ] {
+            let cols = 32 * blocks;
+            let bytes = random.weights(layout, rows, cols);
+            let x = random.units(cols, 4.0);
+            for subnormals in [Subnormals::Rare, Subnormals::Likely] {
+                let w = Matrix::new(layout, rows, cols, &bytes).map_err(|_| "matrix refused")?;
+                let w = w.with(subnormals);
+                let want = product(Kernels::SCALAR, &w, &x, true, 1);
+                for parts in [1, 2, 3] {
                     if !same(&product(kernels, &w, &x, true, parts), &want) {
                         return Err("a product differs from the scalar one");
                     }

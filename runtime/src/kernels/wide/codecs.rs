@@ -11,15 +11,25 @@ pub trait Codec {
     const CODES: usize;
     const HAS_MIN: bool;
 
-    /// Sums of codes times activations, for `G` vectors of rows and `T` tokens.
+    /// Sums of codes times activations, for `T` tokens.
     ///
     /// # Safety
     ///
     /// As for [`Dot`]; a block at each place.
-    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
-        from: [Places; G],
+    unsafe fn dot<D: Dot, const T: usize>(
+        from: Places,
         x: *const PackedBlock<D::Codes>,
-    ) -> [[Ints<D>; T]; G];
+    ) -> [Ints<D>; T];
+
+    /// As `dot` for four vectors of rows and one token.
+    ///
+    /// # Safety
+    ///
+    /// As for `dot`.
+    unsafe fn dot_of_four<D: Dot>(
+        from: [Places; 4],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [Ints<D>; 4];
 
     /// The codes of column `k` as integers.
     ///
@@ -28,22 +38,23 @@ pub trait Codec {
     /// As for [`Lanes`]; a block at each place, `k < 32`.
     unsafe fn column<L: Lanes>(from: Places, k: usize) -> L::Ints;
 
-    /// The minima are the scales again where the layout has none.
+    /// The minima are the scales again where the layout has none. `NORMAL` says that subnormal
+    /// ones are too rare to look for.
     ///
     /// # Safety
     ///
     /// As for [`Lanes`]; a block at each place.
     #[inline(always)]
-    unsafe fn scales_and_mins<L: Lanes>(from: Places) -> (L, L) {
+    unsafe fn scales_and_mins<L: Lanes, const NORMAL: bool>(from: Places) -> (L, L) {
         // SAFETY: the caller's contract: four or eight f16 stand after the codes.
         unsafe {
             let from = forward(from, Self::CODES);
-            match Self::HAS_MIN {
-                true => L::groups_two_f16(from),
-                false => {
-                    let scales = L::groups_f16(from);
-                    (scales, scales)
-                }
+            let one = |scales| (scales, scales);
+            match (Self::HAS_MIN, NORMAL) {
+                (true, true) => L::groups_two_normal_f16(from),
+                (true, false) => L::groups_two_f16(from),
+                (false, true) => one(L::groups_normal_f16(from)),
+                (false, false) => one(L::groups_f16(from)),
             }
         }
     }
@@ -57,12 +68,21 @@ impl Codec for Q8 {
     const HAS_MIN: bool = false;
 
     #[inline(always)]
-    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
-        from: [Places; G],
+    unsafe fn dot<D: Dot, const T: usize>(
+        from: Places,
         x: *const PackedBlock<D::Codes>,
-    ) -> [[Ints<D>; T]; G] {
+    ) -> [Ints<D>; T] {
         // SAFETY: the caller's contract.
         unsafe { D::bytes(from, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_of_four<D: Dot>(
+        from: [Places; 4],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [Ints<D>; 4] {
+        // SAFETY: the caller's contract.
+        unsafe { D::bytes_of_four(from, x) }
     }
 
     #[inline(always)]
@@ -81,17 +101,30 @@ impl Codec for Q4 {
 
     /// The codes are stored with 8 added.
     #[inline(always)]
-    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
-        from: [Places; G],
+    unsafe fn dot<D: Dot, const T: usize>(
+        from: Places,
         x: *const PackedBlock<D::Codes>,
-    ) -> [[Ints<D>; T]; G] {
+    ) -> [Ints<D>; T] {
         // SAFETY: the caller's contract.
         unsafe {
-            let mut sums = D::nibbles::<G, T>(from, x);
-            for sums in &mut sums {
-                for (t, sum) in sums.iter_mut().enumerate() {
-                    *sum = D::L::subtract(*sum, 8 * (*x.add(t)).sum);
-                }
+            let mut sums = D::nibbles::<T>(from, x);
+            for (t, sum) in sums.iter_mut().enumerate() {
+                *sum = D::L::subtract(*sum, 8 * (*x.add(t)).sum);
+            }
+            sums
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_of_four<D: Dot>(
+        from: [Places; 4],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [Ints<D>; 4] {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let mut sums = D::nibbles_of_four(from, x);
+            for sum in &mut sums {
+                *sum = D::L::subtract(*sum, 8 * (*x).sum);
             }
             sums
         }
@@ -112,12 +145,21 @@ impl Codec for Q4Min {
     const HAS_MIN: bool = true;
 
     #[inline(always)]
-    unsafe fn dot<D: Dot, const G: usize, const T: usize>(
-        from: [Places; G],
+    unsafe fn dot<D: Dot, const T: usize>(
+        from: Places,
         x: *const PackedBlock<D::Codes>,
-    ) -> [[Ints<D>; T]; G] {
+    ) -> [Ints<D>; T] {
         // SAFETY: the caller's contract.
         unsafe { D::nibbles(from, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_of_four<D: Dot>(
+        from: [Places; 4],
+        x: *const PackedBlock<D::Codes>,
+    ) -> [Ints<D>; 4] {
+        // SAFETY: the caller's contract.
+        unsafe { D::nibbles_of_four(from, x) }
     }
 
     #[inline(always)]

@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 
 use super::codecs::{Codec, forward};
 use super::{places, read, write};
-use crate::kernels::lanes::{Dot, Lanes, PackedBlock, Places};
+use crate::kernels::lanes::{Dot, Ints, Lanes, PackedBlock, Places};
 use crate::kernels::matrix::Matrix;
 use crate::kernels::quantized::Quantized;
 use crate::kernels::shared::Part;
@@ -54,23 +54,29 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
             // SAFETY: the caller's contract; as many tokens are left.
             first += unsafe {
                 match y.tokens() - first {
-                    TOKENS.. => self.tokens::<1, TOKENS>(first, &mut packed, y),
-                    4.. => self.tokens::<1, 4>(first, &mut packed, y),
-                    2.. => self.tokens::<2, 2>(first, &mut packed, y),
-                    _ => self.tokens::<4, 1>(first, &mut packed, y),
+                    TOKENS.. => self.tokens::<1, TOKENS, false>(first, &mut packed, y),
+                    4.. => self.tokens::<1, 4, false>(first, &mut packed, y),
+                    2.. => self.tokens::<2, 2, false>(first, &mut packed, y),
+                    _ if self.w.is_rarely_subnormal() => {
+                        self.tokens::<4, 1, true>(first, &mut packed, y)
+                    }
+                    _ => self.tokens::<1, 1, false>(first, &mut packed, y),
                 }
             };
         }
     }
 
     /// All rows of the part for the `T` tokens from `first` on, `G` vectors of rows at a time;
-    /// answers `T`.
+    /// answers `T`. `NORMAL` says that subnormal scales need no care.
+    ///
+    /// The vectors of a tile are as far apart as the part allows: `G` streams of weights, each in
+    /// its own pages of memory, come in faster than neighbours that share a page.
     ///
     /// # Safety
     ///
     /// The instructions of `D` exist; `first + T` is at most the input's tokens.
     #[inline(always)]
-    unsafe fn tokens<const G: usize, const T: usize>(
+    unsafe fn tokens<const G: usize, const T: usize, const NORMAL: bool>(
         &self,
         first: usize,
         packed: &mut Packed<D>,
@@ -78,18 +84,23 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
     ) -> usize {
         let columns = y.columns();
         let last = columns.end.div_ceil(4) - 1;
-        for start in (0..self.w.blocks()).step_by(BLOCKS) {
-            let count = BLOCKS.min(self.w.blocks() - start);
+        let most = TOKENS * BLOCKS / T;
+        for start in (0..self.w.blocks()).step_by(most) {
+            let count = most.min(self.w.blocks() - start);
             let x = self.pack::<T>(first, start, count, packed);
             let mut group = columns.start / 4;
-            while group + G * D::L::GROUPS <= last + 1 {
-                // SAFETY: the caller's contract; groups `group..=last` are the part's.
-                unsafe { self.tile::<G, T>([group, last], first, [start, count], x, y) };
-                group += G * D::L::GROUPS;
+            let apart = (last + 1 - group) / (G * D::L::GROUPS) * D::L::GROUPS;
+            let end = group + apart;
+            while group < end {
+                let groups = core::array::from_fn(|g| group + g * apart);
+                // SAFETY: the caller's contract; all groups up to `last` are the part's.
+                unsafe { self.tile::<G, T, NORMAL>(groups, last, first, [start, count], x, y) };
+                group += D::L::GROUPS;
             }
+            group += (G - 1) * apart;
             while group <= last {
                 // SAFETY: the caller's contract; groups `group..=last` are the part's.
-                unsafe { self.tile::<1, T>([group, last], first, [start, count], x, y) };
+                unsafe { self.tile::<1, T, NORMAL>([group], last, first, [start, count], x, y) };
                 group += D::L::GROUPS;
             }
         }
@@ -119,26 +130,25 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
         packed.as_ptr().cast()
     }
 
-    /// The rows of `G` vectors from a group on for `T` tokens, over some blocks. Groups beyond the
-    /// last are the last again.
+    /// The rows of `G` vectors for `T` tokens, over some blocks. Groups beyond the last are the last
+    /// again.
     ///
     /// # Safety
     ///
-    /// The instructions of `D` exist; `group <= last` are groups of the part, `first + T` is at
+    /// The instructions of `D` exist; `groups` and `last` are groups of the part, `first + T` is at
     /// most its tokens, and `x` are `count` packed blocks of `T` tokens.
     #[inline(always)]
-    unsafe fn tile<const G: usize, const T: usize>(
+    unsafe fn tile<const G: usize, const T: usize, const NORMAL: bool>(
         &self,
-        [group, last]: [usize; 2],
+        groups: [usize; G],
+        last: usize,
         first: usize,
         [start, count]: [usize; 2],
         mut x: *const PackedBlock<D::Codes>,
         y: &mut Part<'_>,
     ) {
-        let at = |g: usize| group + g * D::L::GROUPS;
-        let column = |g: usize| at(g) * 4 - y.columns().start;
-        let columns: [usize; G] = core::array::from_fn(column);
-        let mut w: [Places; G] = core::array::from_fn(|g| places(self.w, at(g), last));
+        let columns = groups.map(|group| group * 4 - y.columns().start);
+        let mut w = groups.map(|group| places(self.w, group, last));
         // SAFETY: `new` has checked that a group is `blocks` blocks of `C::BYTES`; the pointers
         // advance by one block `start + count <= blocks` times, `x` by `T` blocks `count` times.
         unsafe {
@@ -152,18 +162,20 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
                 }
             }
             for _ in 0..count {
-                let sums = C::dot::<D, G, T>(w, x);
-                for g in 0..G {
-                    let (scales, mins) = C::scales_and_mins::<D::L>(w[g]);
-                    for t in 0..T {
-                        let x = x.add(t);
-                        let scale = scales.mul(D::L::spread(&raw const (*x).scale));
-                        let mut sum = acc[g][t].add(D::L::floats(sums[g][t]).mul(scale));
-                        if C::HAS_MIN {
-                            sum = sum.add(mins.mul(D::L::spread(&raw const (*x).scaled_sum)));
-                        }
-                        acc[g][t] = sum;
+                // Written out: as a loop, the compiler leaves it one, with its sums in memory.
+                if G == 4 && T == 1 {
+                    let sums = C::dot_of_four::<D>([w[0], w[1], w[2], w[3]], x);
+                    scaled::<C, D, T, NORMAL>(&mut acc[0], [sums[0]; T], w[0], x);
+                    scaled::<C, D, T, NORMAL>(&mut acc[1], [sums[1]; T], w[1], x);
+                    scaled::<C, D, T, NORMAL>(&mut acc[2], [sums[2]; T], w[2], x);
+                    scaled::<C, D, T, NORMAL>(&mut acc[3], [sums[3]; T], w[3], x);
+                } else {
+                    for g in 0..G {
+                        let sums = C::dot::<D, T>(w[g], x);
+                        scaled::<C, D, T, NORMAL>(&mut acc[g], sums, w[g], x);
                     }
+                }
+                for g in 0..G {
                     w[g] = forward(w[g], C::BYTES);
                 }
                 x = x.add(T);
@@ -173,6 +185,33 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
                     write(y, first + t, columns[g], acc[g][t]);
                 }
             }
+        }
+    }
+}
+
+/// Adds a block's sums for `T` tokens, scaled.
+///
+/// # Safety
+///
+/// As for [`Codec::dot`].
+#[inline(always)]
+unsafe fn scaled<C: Codec, D: Dot, const T: usize, const NORMAL: bool>(
+    acc: &mut [D::L; T],
+    sums: [Ints<D>; T],
+    w: Places,
+    x: *const PackedBlock<D::Codes>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let (scales, mins) = C::scales_and_mins::<D::L, NORMAL>(w);
+        for t in 0..T {
+            let x = x.add(t);
+            let scale = scales.mul(D::L::spread(&raw const (*x).scale));
+            let mut sum = acc[t].add(D::L::floats(sums[t]).mul(scale));
+            if C::HAS_MIN {
+                sum = sum.add(mins.mul(D::L::spread(&raw const (*x).scaled_sum)));
+            }
+            acc[t] = sum;
         }
     }
 }

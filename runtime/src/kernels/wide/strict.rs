@@ -40,7 +40,7 @@ impl<C: Codec, L: Lanes> Product for Strict<'_, C, L> {
         unsafe {
             let mut acc = [L::splat(0.0); T];
             for _ in 0..self.w.blocks() {
-                let (scales, mins) = C::scales_and_mins::<L>(w);
+                let (scales, mins) = C::scales_and_mins::<L, false>(w);
                 for k in 0..COLS {
                     let product = L::floats(C::column::<L>(w, k)).mul(scales);
                     let weights = if C::HAS_MIN {
