@@ -19,7 +19,7 @@ use crate::kernels::{Kernels, SharedRows};
 use crate::kv::Cache;
 use crate::rope::Rotary;
 use crate::scratch::Scratch;
-use crate::team::Team;
+use crate::team::{Parts, Team};
 use crate::weights::{LayerWeights, Weights};
 use shares::{BLOCK, Gated, Heads, ROW_GROUP, input};
 
@@ -82,9 +82,10 @@ impl Graph {
         let normed = &mut s.normed[..hidden]; // (D)
         self.norm(&self.weights.norm, x, normed, coded.then_some(&mut s.codes))?;
         let input = input(normed, hidden, coded.then_some(&s.codes));
-        let logits = SharedRows::new(logits, self.weights.head.rows(), ROW_GROUP, self.workers());
-        self.team.run(|worker| {
-            let mut logits = logits.part(worker); // (V)
+        let parts = self.parts(1);
+        let logits = SharedRows::new(logits, self.weights.head.rows(), ROW_GROUP, parts);
+        self.team.share(parts, |part| {
+            let mut logits = logits.part(part); // (V)
             self.multiply(&self.weights.head, input, &mut logits)
         })
     }
@@ -152,13 +153,13 @@ impl Graph {
         let head_dim = self.architecture.head_dim as usize;
         let width = self.architecture.heads as usize * head_dim;
         let whole = tile.count * width;
-        let workers = self.workers();
+        let (workers, parts) = (self.workers(), self.parts(tile.count));
         // Workers share the heads of one position, or the positions of a tile.
         let unit = if tile.count == 1 { head_dim } else { width };
-        // A worker codes what it computed, if that is whole blocks.
+        // A part is coded by who computed it, if it is whole blocks.
         let blocks = (coded && unit.is_multiple_of(BLOCK)).then(|| {
             let blocks = s.codes.reshape(tile.count, width);
-            SharedRows::new(blocks, whole / BLOCK, unit / BLOCK, workers)
+            SharedRows::new(blocks, whole / BLOCK, unit / BLOCK, parts)
         });
         let heads = Heads {
             layer,
@@ -168,7 +169,7 @@ impl Graph {
             cos: &s.cos,
             sin: &s.sin,
         };
-        let mixed = SharedRows::new(&mut s.mixed[..whole], whole, unit, workers); // (count, Q)
+        let mixed = SharedRows::new(&mut s.mixed[..whole], whole, unit, parts); // (count, Q)
         let scratch_len = s.attention.len() / workers;
         let scratch = SharedRows::new(
             &mut s.attention,
@@ -176,16 +177,20 @@ impl Graph {
             scratch_len,
             workers,
         );
+        let parts = Parts::new(parts);
         self.team.run(|worker| {
-            let (mut mixed, mut scratch) = (mixed.part(worker), scratch.part(worker));
-            let mine = mixed.columns();
-            let mixed = mixed.row_mut(0);
-            heads.attend(self, mine, scratch.row_mut(0), mixed)?;
-            if let Some(blocks) = &blocks {
-                let mut blocks = blocks.part(worker);
-                self.kernels.quantize_blocks(mixed, blocks.row_mut(0));
-            }
-            Ok(())
+            let mut scratch = scratch.part(worker);
+            parts.take_each(|part| {
+                let mut mixed = mixed.part(part);
+                let mine = mixed.columns();
+                let mixed = mixed.row_mut(0);
+                heads.attend(self, mine, scratch.row_mut(0), mixed)?;
+                if let Some(blocks) = &blocks {
+                    let mut blocks = blocks.part(part);
+                    self.kernels.quantize_blocks(mixed, blocks.row_mut(0));
+                }
+                Ok(())
+            })
         })?;
         if coded && blocks.is_none() {
             self.kernels

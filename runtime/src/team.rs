@@ -21,6 +21,8 @@ mod threads;
 
 use alloc::sync::Arc;
 use core::ops::Range;
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::Relaxed;
 
 use protocol::TrResult;
 
@@ -49,6 +51,37 @@ impl Stopper {
     pub fn stop(&self, request: u32) {
         let word = self.0.stop();
         word.store(request, core::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Parts of the work of one meeting. A worker that is done with one takes the next that nobody has:
+/// fast cores do more than slow ones, and a worker that the system interrupts is waited for no
+/// longer than its one part takes.
+pub struct Parts {
+    next: AtomicUsize,
+    count: usize,
+}
+
+impl Parts {
+    pub fn new(count: usize) -> Parts {
+        Parts {
+            next: AtomicUsize::new(0),
+            count,
+        }
+    }
+
+    /// Calls `work` with one part after another until none is left, or until it fails.
+    pub fn take_each(
+        &self,
+        mut work: impl FnMut(usize) -> Result<(), TrResult>,
+    ) -> Result<(), TrResult> {
+        loop {
+            let part = self.next.fetch_add(1, Relaxed);
+            if part >= self.count {
+                return Ok(());
+            }
+            work(part)?;
+        }
     }
 }
 
@@ -121,6 +154,17 @@ impl Team {
     /// and then for ever after.
     pub fn run(&self, work: impl Fn(usize) -> Result<(), TrResult> + Sync) -> Result<(), TrResult> {
         self.meeting.run(&work)
+    }
+
+    /// Runs `work(part)` for every part of `0..parts`, each once, by whichever worker is free. Else
+    /// as [`Team::run`].
+    pub fn share(
+        &self,
+        parts: usize,
+        work: impl Fn(usize) -> Result<(), TrResult> + Sync,
+    ) -> Result<(), TrResult> {
+        let parts = Parts::new(parts);
+        self.run(|_| parts.take_each(&work))
     }
 
     /// From now on the request with this number is computed: a stop of that number ends it.

@@ -18,6 +18,11 @@ use crate::weights::{LayerWeights, Linear, MatrixAt, VectorAt};
 const WORK_BETWEEN_LOOKS: usize = 1 << 23;
 /// Rows of a product's matrix go to workers by whole groups of four, as they lie in memory.
 pub(super) const ROW_GROUP: usize = 4;
+/// Parts of a tile's work for each worker of several. Many even out better, few cost less. The work
+/// for one position has one part a worker: weights come in faster in long streams.
+const PARTS_OF_TILE: usize = 4;
+/// `SharedRows` knows no more.
+const PARTS_MAX: usize = 64;
 /// Activations in one block of codes.
 pub(super) const BLOCK: usize = format::BLOCK as usize;
 
@@ -54,6 +59,15 @@ impl Graph {
         self.team.workers()
     }
 
+    /// Parts into which the work for `count` positions is cut.
+    pub(super) fn parts(&self, count: usize) -> usize {
+        match (self.workers(), count) {
+            (1, _) => 1,
+            (workers, 1) => workers,
+            (workers, _) => (workers * PARTS_OF_TILE).min(PARTS_MAX),
+        }
+    }
+
     /// Whether any of these reads codes of its input.
     pub(super) fn coded<const N: usize>(&self, readers: [&MatrixAt; N]) -> bool {
         self.mode == Mode::Int8V1 && readers.iter().any(|matrix| matrix.is_quantized())
@@ -72,28 +86,28 @@ impl Graph {
         let NormKind::Rms = self.architecture.norm.kind;
         let eps = self.architecture.norm.eps;
         let (cols, count) = (weight.len(), x.len() / weight.len());
-        let workers = if count == 1 { 1 } else { self.workers() };
-        let normed = SharedRows::new(out, x.len(), cols, workers);
+        let parts = if count == 1 { 1 } else { self.parts(count) };
+        let normed = SharedRows::new(out, x.len(), cols, parts);
         let blocks = codes.map(|codes| {
             let blocks = codes.reshape(count, cols);
-            SharedRows::new(blocks, x.len() / BLOCK, cols / BLOCK, workers)
+            SharedRows::new(blocks, x.len() / BLOCK, cols / BLOCK, parts)
         });
-        let work = |worker| {
-            let mut normed = normed.part(worker);
+        let work = |part| {
+            let mut normed = normed.part(part);
             let x = &x[normed.columns()];
             let normed = normed.row_mut(0);
             for (x, normed) in x.chunks_exact(cols).zip(normed.chunks_exact_mut(cols)) {
                 self.kernels.rms_norm(x, weight, eps, normed);
             }
             if let Some(blocks) = &blocks {
-                let mut blocks = blocks.part(worker);
+                let mut blocks = blocks.part(part);
                 self.kernels.quantize_blocks(normed, blocks.row_mut(0));
             }
             Ok(())
         };
-        match workers {
+        match parts {
             1 => work(0),
-            _ => self.team.run(work),
+            _ => self.team.share(parts, work),
         }
     }
 
@@ -103,13 +117,14 @@ impl Graph {
         jobs: [(&Linear, &mut [f32]); N],
         input: Input<'_>,
     ) -> Result<(), TrResult> {
+        let parts = self.parts(input.tokens());
         let jobs = jobs.map(|(linear, y)| {
-            let rows = SharedRows::new(y, linear.matrix.rows(), ROW_GROUP, self.workers());
+            let rows = SharedRows::new(y, linear.matrix.rows(), ROW_GROUP, parts);
             (linear, rows)
         });
-        self.team.run(|worker| {
+        self.team.share(parts, |part| {
             for (linear, y) in &jobs {
-                self.project_part(linear, input, &mut y.part(worker))?;
+                self.project_part(linear, input, &mut y.part(part))?;
             }
             Ok(())
         })
@@ -124,10 +139,11 @@ impl Graph {
         x: &mut [f32],
     ) -> Result<(), TrResult> {
         let rows = linear.matrix.rows();
-        let delta = SharedRows::new(delta, rows, ROW_GROUP, self.workers());
-        let x = SharedRows::new(x, rows, ROW_GROUP, self.workers());
-        self.team.run(|worker| {
-            let (mut delta, mut x) = (delta.part(worker), x.part(worker));
+        let parts = self.parts(input.tokens());
+        let delta = SharedRows::new(delta, rows, ROW_GROUP, parts);
+        let x = SharedRows::new(x, rows, ROW_GROUP, parts);
+        self.team.share(parts, |part| {
+            let (mut delta, mut x) = (delta.part(part), x.part(part));
             self.project_part(linear, input, &mut delta)?;
             for row in 0..x.tokens() {
                 self.kernels.add_assign(x.row_mut(row), delta.row_mut(row));
@@ -146,20 +162,20 @@ impl Graph {
     ) -> Result<(), TrResult> {
         let Activation::Silu = self.architecture.activation;
         let ffn = self.architecture.ffn as usize;
-        let workers = self.workers();
-        let gate = SharedRows::new(to.gate, ffn, BLOCK, workers);
-        let up = SharedRows::new(to.up, ffn, BLOCK, workers);
-        let activated = SharedRows::new(to.activated, ffn, BLOCK, workers);
+        let parts = self.parts(input.tokens());
+        let gate = SharedRows::new(to.gate, ffn, BLOCK, parts);
+        let up = SharedRows::new(to.up, ffn, BLOCK, parts);
+        let activated = SharedRows::new(to.activated, ffn, BLOCK, parts);
         let blocks = to.codes.map(|codes| {
             let blocks = codes.reshape(input.tokens(), ffn);
-            SharedRows::new(blocks, ffn / BLOCK, 1, workers)
+            SharedRows::new(blocks, ffn / BLOCK, 1, parts)
         });
-        self.team.run(|worker| {
-            let (mut gate, mut up) = (gate.part(worker), up.part(worker));
+        self.team.share(parts, |part| {
+            let (mut gate, mut up) = (gate.part(part), up.part(part));
             self.project_part(&w.gate, input, &mut gate)?;
             self.project_part(&w.up, input, &mut up)?;
-            let mut activated = activated.part(worker);
-            let mut blocks = blocks.as_ref().map(|blocks| blocks.part(worker));
+            let mut activated = activated.part(part);
+            let mut blocks = blocks.as_ref().map(|blocks| blocks.part(part));
             for row in 0..gate.tokens() {
                 let activated = activated.row_mut(row);
                 self.kernels
@@ -172,7 +188,7 @@ impl Graph {
         })
     }
 
-    /// One worker's rows of `y = W x`, with looks at the stop word.
+    /// A part's rows of `y = W x`, with looks at the stop word.
     pub(super) fn multiply(
         &self,
         matrix: &MatrixAt,
@@ -189,7 +205,7 @@ impl Graph {
         Ok(())
     }
 
-    /// One worker's rows of `y = W x (+ b)`.
+    /// A part's rows of `y = W x (+ b)`.
     fn project_part(
         &self,
         linear: &Linear,
@@ -214,7 +230,7 @@ fn rows_between_looks(cols: usize, tokens: usize) -> usize {
 }
 
 impl Heads<'_> {
-    /// One worker's elements `mine` of the tile's `[count][heads][head_dim]`: whole positions, or
+    /// A part's elements `mine` of the tile's `[count][heads][head_dim]`: whole positions, or
     /// whole heads of the only one.
     ///
     /// Heads that share a key/value head go together, and so do some neighbouring positions.

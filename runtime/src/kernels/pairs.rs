@@ -97,8 +97,8 @@ impl Dot for Pairs {
             // As in `bytes_of_four`.
             let bits = kept(&NIBBLE);
             for g in 0..4 {
-                // SAFETY: the trait's contract.
                 let sum = core::array::from_mut(&mut sums[g]);
+                // SAFETY: the trait's contract.
                 unsafe { add_nibbles(sum, from[g], bits, x, j) };
             }
         }

@@ -199,8 +199,8 @@ pub fn batches(kernels: Kernels) -> Outcome {
     Ok(digest.0)
 }
 
-/// Rows of more blocks than the wide products pack at a time (32 of eight tokens), where sums go on from memory;
-/// their ends fill no vector.
+/// Rows of more blocks than the wide products pack at a time (32 of eight tokens), where sums go on
+/// from memory; their ends fill no vector.
 pub fn long_rows(kernels: Kernels) -> Outcome {
     let mut random = Random(4);
     for layout in [Layout::Q4_0R4, Layout::Q4_1R4, Layout::Q8_0R4] {

@@ -130,8 +130,8 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
         packed.as_ptr().cast()
     }
 
-    /// The rows of `G` vectors for `T` tokens, over some blocks. Groups beyond the last are the last
-    /// again.
+    /// The rows of `G` vectors for `T` tokens, over some blocks. Groups beyond the last are the
+    /// last again.
     ///
     /// # Safety
     ///
@@ -165,18 +165,17 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
                 // Written out: as a loop, the compiler leaves it one, with its sums in memory.
                 if G == 4 && T == 1 {
                     let sums = C::dot_of_four::<D>([w[0], w[1], w[2], w[3]], x);
-                    scaled::<C, D, T, NORMAL>(&mut acc[0], [sums[0]; T], w[0], x);
-                    scaled::<C, D, T, NORMAL>(&mut acc[1], [sums[1]; T], w[1], x);
-                    scaled::<C, D, T, NORMAL>(&mut acc[2], [sums[2]; T], w[2], x);
-                    scaled::<C, D, T, NORMAL>(&mut acc[3], [sums[3]; T], w[3], x);
+                    add_scaled::<C, D, T, NORMAL>(&mut acc[0], [sums[0]; T], &mut w[0], x);
+                    add_scaled::<C, D, T, NORMAL>(&mut acc[1], [sums[1]; T], &mut w[1], x);
+                    add_scaled::<C, D, T, NORMAL>(&mut acc[2], [sums[2]; T], &mut w[2], x);
+                    add_scaled::<C, D, T, NORMAL>(&mut acc[3], [sums[3]; T], &mut w[3], x);
                 } else {
-                    for g in 0..G {
-                        let sums = C::dot::<D, T>(w[g], x);
-                        scaled::<C, D, T, NORMAL>(&mut acc[g], sums, w[g], x);
+                    let sums = C::dot::<D, T>(w[0], x);
+                    add_scaled::<C, D, T, NORMAL>(&mut acc[0], sums, &mut w[0], x);
+                    if G > 1 {
+                        let sums = C::dot::<D, T>(w[1], x);
+                        add_scaled::<C, D, T, NORMAL>(&mut acc[1], sums, &mut w[1], x);
                     }
-                }
-                for g in 0..G {
-                    w[g] = forward(w[g], C::BYTES);
                 }
                 x = x.add(T);
             }
@@ -189,21 +188,21 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
     }
 }
 
-/// Adds a block's sums for `T` tokens, scaled.
+/// Adds a block's sums for `T` tokens, scaled, and goes on to the next block.
 ///
 /// # Safety
 ///
 /// As for [`Codec::dot`].
 #[inline(always)]
-unsafe fn scaled<C: Codec, D: Dot, const T: usize, const NORMAL: bool>(
+unsafe fn add_scaled<C: Codec, D: Dot, const T: usize, const NORMAL: bool>(
     acc: &mut [D::L; T],
     sums: [Ints<D>; T],
-    w: Places,
+    w: &mut Places,
     x: *const PackedBlock<D::Codes>,
 ) {
     // SAFETY: the caller's contract.
     unsafe {
-        let (scales, mins) = C::scales_and_mins::<D::L, NORMAL>(w);
+        let (scales, mins) = C::scales_and_mins::<D::L, NORMAL>(*w);
         for t in 0..T {
             let x = x.add(t);
             let scale = scales.mul(D::L::spread(&raw const (*x).scale));
@@ -213,5 +212,6 @@ unsafe fn scaled<C: Codec, D: Dot, const T: usize, const NORMAL: bool>(
             }
             acc[t] = sum;
         }
+        *w = forward(*w, C::BYTES);
     }
 }
