@@ -191,11 +191,19 @@ async fn a_forced_reload_starts_without_isolation() {
     page.wait_state("empty", START).await.unwrap();
     controlled(&browser).await;
     for _ in 0..2 {
-        browser.client.refresh().await.unwrap();
+        let leave = "window.leaving = true";
+        browser.js(leave, &[]).await.unwrap();
+        browser
+            .devtools("Page.reload", json!({ "ignoreCache": true }))
+            .unwrap();
+        let there = "
+            const state = document.documentElement.dataset.state;
+            return !window.leaving && Boolean(state) && state !== 'starting'";
+        browser.wait("the page", START, there).await.unwrap();
         page.wait_state("empty", START).await.unwrap();
-        let lone = "return !navigator.serviceWorker.controller && !crossOriginIsolated";
-        let lone = browser.js(lone, &[]).await.unwrap();
-        println!("uncontrolled and not isolated: {lone}");
+        let seen = "return [Boolean(navigator.serviceWorker.controller), crossOriginIsolated]";
+        let seen = browser.js(seen, &[]).await.unwrap();
+        println!("controlled and isolated: {seen}");
         assert_eq!(page.text("#error").await.unwrap(), "");
     }
 }
