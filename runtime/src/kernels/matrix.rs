@@ -105,12 +105,8 @@ impl<'a> Matrix<'a> {
         self.bytes
     }
 
-    #[cfg(any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        all(target_arch = "wasm32", target_feature = "simd128")
-    ))]
-    pub(super) fn is_rarely_subnormal(&self) -> bool {
+    /// What [`Matrix::with`] was told.
+    pub fn is_rarely_subnormal(&self) -> bool {
         self.subnormals == Subnormals::Rare
     }
 
