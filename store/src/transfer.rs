@@ -202,7 +202,14 @@ impl Transfer {
 
     /// Sends what is wanted and not asked for, if it may be sent now.
     fn schedule(&mut self) {
-        if self.ended || self.retry.waits(self.now_ms) {
+        if self.ended {
+            return;
+        }
+        if self.retry.waits(self.now_ms) {
+            // While other requests still brought bytes there was no lull.
+            if self.flights.is_empty() && !self.retry.is_told() {
+                self.tell_wait();
+            }
             return;
         }
         let most = match self.met && !self.whole {

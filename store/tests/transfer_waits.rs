@@ -62,6 +62,28 @@ fn a_busy_server_gets_the_time_it_asks_for() {
     assert!(waits[1] - waits[0] >= 2_000 && waits[6] - waits[5] >= 30_000);
 }
 
+/// Bytes of the other requests end the lull; when these are over, it has begun again.
+#[test]
+fn a_lull_is_told_again_when_the_last_bytes_have_come() {
+    let file = file(LENGTH);
+    let mut network = Network::new(Trust::Hashes, Some(LENGTH), |number, get| {
+        if number != 3 {
+            return good(&file, get);
+        }
+        let mut answer = status(429);
+        head(&mut answer).retry_after = Some("45".into());
+        answer
+    });
+    network.want(0, LENGTH);
+    network.run();
+    network.check_all(&file);
+    let [first, again] = network.waits[..] else {
+        panic!("{} waits were told", network.waits.len());
+    };
+    assert_eq!(first.until_ms, again.until_ms);
+    assert_eq!(again.cause, WaitCause::Busy(429));
+}
+
 #[test]
 fn an_unknown_server_is_tried_a_few_times_and_a_known_one_for_ever() {
     let network = fetch(|_, _| unreachable());

@@ -116,6 +116,11 @@ impl Retry {
         })
     }
 
+    /// Whether the last that was told is that nothing comes.
+    pub fn is_told(&self) -> bool {
+        self.told
+    }
+
     pub fn network(&mut self, is_online: bool) {
         self.is_offline = !is_online;
         let by_network = |(cause, _): &(WaitCause, u64)| !matches!(cause, WaitCause::Busy(_));
