@@ -18,8 +18,9 @@ const LONG: Duration = Duration::from_secs(120);
 /// The promise is two seconds from the lock's release to the next owner; a machine that does
 /// other things meanwhile gets five times that. The times themselves are printed.
 const MOST_MS: f64 = 10_000.0;
-/// An answer takes some hundreds of milliseconds, so a kill falls anywhere in it, or just after.
-const KILL_WITHIN_MS: u64 = 400;
+/// A kill falls within so many thousandths of the time that an answer takes: anywhere in it, or
+/// just after.
+const KILL_WITHIN: u32 = 1_250;
 const STEPS: u32 = 90;
 const NAME: &str = "llama_gqa_headdim";
 
@@ -191,19 +192,30 @@ async fn kills(engine: Engine, rounds: u32) {
     for number in 0..3 {
         crowd.wait(number, loaded).await;
     }
-    crowd.say(1, &measure(1)).await;
-    let whole = crowd.wait(1, end_of(1)).await.1.unwrap();
+    // The second is as fast as all later ones.
+    let mut whole = None;
+    let mut answer = Duration::ZERO;
+    for request in [0, 1] {
+        let start = Instant::now();
+        crowd.say(1, &measure(request)).await;
+        whole = crowd.wait(1, end_of(request)).await.1;
+        answer = start.elapsed();
+    }
+    let whole = whole.unwrap();
     let mut took = Vec::new();
     let mut cut = 0;
     for round in 0..rounds {
-        let (ms, was_cut) = kill_once(&mut crowd, &load, whole, round).await;
+        // Any spread will do; this one is the same in every run.
+        let spread = round.wrapping_mul(0x9E37_79B9) % KILL_WITHIN;
+        let pause = answer * spread / 1_000;
+        let (ms, was_cut) = kill_once(&mut crowd, &load, whole, (round, pause)).await;
         took.push(ms);
         cut += u32::from(was_cut);
     }
     took.sort_by(f64::total_cmp);
     let (middle, most) = (took[took.len() / 2], took[took.len() - 1]);
     println!(
-        "{engine:?}: {rounds} kills, {cut} in the middle of an answer; the next owner after \
+        "{engine:?}: {rounds} kills, {cut} in the middle of an answer of {answer:?}; the next owner after \
          {middle:.0} ms (median), {most:.0} ms (most)"
     );
     assert!(
@@ -219,16 +231,14 @@ async fn kill_once(
     crowd: &mut Crowd<'_>,
     load: &Command,
     whole: Digest,
-    round: u32,
+    (round, pause): (u32, Duration),
 ) -> (f64, bool) {
     // Locks are given in the order in which they were asked for; the youngest asks.
     let (owner, next) = (crowd.alive[0], crowd.alive[1]);
     let asker = *crowd.alive.last().unwrap();
     let request = 2 * round + 2;
     crowd.say(asker, &measure(request)).await;
-    // Any spread will do; this one is the same in every run.
-    let pause = u64::from(round).wrapping_mul(0x9E37_79B9) % KILL_WITHIN_MS;
-    tokio::time::sleep(Duration::from_millis(pause)).await;
+    tokio::time::sleep(pause).await;
     let killed = crowd.kill(owner).await;
     let end = crowd.wait(asker, end_of(request)).await.1;
     assert!(end.is_none_or(|logits| logits == whole), "round {round}");
