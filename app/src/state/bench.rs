@@ -190,6 +190,7 @@ impl App {
         });
         self.start = Start::Waiting;
         self.engine = Engine::Empty;
+        self.tabs.renew();
         vec![Effect::StartWorker]
     }
 

@@ -22,6 +22,12 @@ pub struct Tabs {
 }
 
 impl Tabs {
+    /// This tab gets another worker by its own wish: whoever is the owner then, nothing was lost.
+    pub fn renew(&mut self) {
+        self.lost();
+        self.epoch = 0;
+    }
+
     /// This tab's worker is gone, and with it what it knew.
     pub fn lost(&mut self) {
         self.role = None;

@@ -1,6 +1,6 @@
 //! A benchmark from its beginning to its document.
 
-use protocol::{BenchOutcome, BenchPart, Diagnostics};
+use protocol::{BenchOutcome, BenchPart, Diagnostics, TabRole};
 
 use super::*;
 
@@ -18,6 +18,13 @@ fn done(request: u32, finish: Finish) -> Event {
     }
 }
 
+fn owner(epoch: u64) -> Event {
+    Event::Role {
+        role: TabRole::Owner,
+        epoch,
+    }
+}
+
 /// The number of the request that the effects send.
 fn timed(effects: &[Effect]) -> u32 {
     match effects.last() {
@@ -29,9 +36,13 @@ fn timed(effects: &[Effect]) -> u32 {
 /// Up to the first loaded model.
 fn begun() -> (App, u32) {
     let mut app = chatting();
+    assert_eq!(app.apply(NOW, owner(7)), []);
     assert_eq!(app.act(NOW, Action::Bench), [Effect::StartWorker]);
     assert_eq!(app.act(NOW, Action::Bench), [], "one at a time");
     assert_eq!(app.phase(), Phase::Starting);
+    // The new worker has a term of its own.
+    assert_eq!(app.apply(NOW + 50, owner(8)), []);
+    assert!(app.bench.is_running());
     let effects = app.apply(NOW + 100, ready());
     assert_eq!(effects.last(), Some(&load(1)));
     let request = timed(&app.apply(NOW + 300, loaded(1)));
