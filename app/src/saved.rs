@@ -24,6 +24,7 @@ const SETTINGS: &str = "settings";
 const SETTINGS_KEY: &str = "settings";
 /// In storage that outlives a crash of the browser and that every tab sees; it is written at once.
 const LOADING_KEY: &str = "tinyrustlm.loading";
+/// In the tab's own storage.
 const IMPORT_KEY: &str = "tinyrustlm.import";
 
 /// In the site's small storage, which other tabs share.

@@ -31,7 +31,9 @@ pub use folder::Folder;
 pub use http::{Reply, get};
 pub use link::WorkerLink;
 pub use page::Page;
-pub use places::{dist, golden, model_gguf, model_slm, signing_seed, store_suite, suite_lane};
+pub use places::{
+    copy_dist, dist, golden, model_gguf, model_slm, signing_seed, store_suite, suite_lane,
+};
 pub use program::{convert, eval};
 pub use scripted::{Act, Asked, Script, Scripted};
 pub use server::{Line, Options, Server};

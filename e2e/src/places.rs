@@ -1,5 +1,6 @@
 //! What must have been built before a browser test can run.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{E2eError, Result};
@@ -76,6 +77,24 @@ pub fn golden() -> Result<PathBuf> {
             made_by: "the checkout with its folder of golden data",
         }),
     }
+}
+
+/// Copies the finished app to the folder `to`, where a test can spoil it.
+pub fn copy_dist(to: &Path) -> Result<()> {
+    copy(&dist()?, to)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).map_err(E2eError::io(to))?;
+    for entry in fs::read_dir(from).map_err(E2eError::io(from))? {
+        let from = entry.map_err(E2eError::io(from))?.path();
+        let to = to.join(from.file_name().unwrap_or_default());
+        match from.is_dir() {
+            true => copy(&from, &to)?,
+            false => drop(fs::copy(&from, &to).map_err(E2eError::io(&from))?),
+        }
+    }
+    Ok(())
 }
 
 pub fn tinyrustlm() -> Result<PathBuf> {

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use e2e::{Browser, Options, Page, Profile, Server, WorkerLink, dist, signing_seed};
+use e2e::{Browser, Options, Page, Profile, Server, WorkerLink, copy_dist, signing_seed};
 use ed25519_dalek::{Signer, SigningKey};
 use format::Digest;
 use protocol::{
@@ -28,7 +28,7 @@ struct Spoiled {
 impl Spoiled {
     fn copy() -> Spoiled {
         let folder = tempfile::tempdir().unwrap();
-        copy(&dist().unwrap(), folder.path());
+        copy_dist(folder.path()).unwrap();
         Spoiled { folder }
     }
 
@@ -72,19 +72,6 @@ impl Spoiled {
                 }
             }
         });
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            fs::create_dir_all(&target).unwrap();
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), &target).unwrap();
-        }
     }
 }
 

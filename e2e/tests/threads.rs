@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use e2e::{Browser, Options, Profile, Server, WorkerLink, dist, get};
+use e2e::{Browser, Options, Profile, Server, WorkerLink, copy_dist, get};
 use format::{Digest, ModelId};
 use protocol::{
     Catalogue, Command, Event, Figures, Finish, ImportId, ImportSource, LANES, LaneId, Measure,
@@ -22,22 +22,10 @@ const END_A_WORKER: &str = "
     self.onmessage = ({ data }) => inner.postMessage(data);
     new BroadcastChannel('end-a-worker').onmessage = () => inner.terminate();";
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to),
-            false => drop(std::fs::copy(entry.path(), to).unwrap()),
-        }
-    }
-}
-
 /// The finished app with another script for the workers of the team.
 fn app_with(folder: &Path, pool: &str) -> PathBuf {
     let app = folder.join("app");
-    copy(&dist().unwrap(), &app);
+    copy_dist(&app).unwrap();
     std::fs::rename(app.join("pool.js"), app.join("pool-itself.js")).unwrap();
     std::fs::write(app.join("pool.js"), pool).unwrap();
     app

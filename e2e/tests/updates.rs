@@ -2,10 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
-use e2e::{Browser, Options, Page, Profile, Server, dist};
+use e2e::{Browser, Options, Page, Profile, Server, copy_dist, dist};
 use serde_json::json;
 
 const START: Duration = Duration::from_secs(120);
@@ -22,7 +21,7 @@ struct Site {
 impl Site {
     fn copy() -> Site {
         let folder = tempfile::tempdir().unwrap();
-        copy(&dist().unwrap(), folder.path());
+        copy_dist(folder.path()).unwrap();
         let page = fs::read_to_string(folder.path().join("index.html")).unwrap();
         let (_, rest) = page.split_once("data-build=\"").unwrap();
         let build = rest.split('"').next().unwrap().to_owned();
@@ -45,19 +44,6 @@ impl Site {
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.contains(&self.build), "{name}");
             fs::write(&path, text.replace(&self.build, OTHER)).unwrap();
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            fs::create_dir_all(&target).unwrap();
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), &target).unwrap();
         }
     }
 }

@@ -6,23 +6,9 @@
 
 mod network;
 
-use network::{Answer, End, MIB, Network, file, good, status, unreachable, whole};
+use network::{End, LENGTH, MIB, Network, fetch, file, good, head, status, unreachable, whole};
 use proptest::prelude::*;
 use store::{FLIGHTS_MAX, Get, RangeRefusal, ReplyHead, TransferFault, Trust};
-
-const LENGTH: u64 = 20 * MIB + 12_345;
-
-fn head(answer: &mut Answer) -> &mut ReplyHead {
-    answer.head.as_mut().unwrap()
-}
-
-/// Fetches the whole file with hashes behind it.
-fn fetch<'s>(server: impl FnMut(usize, &Get) -> Answer + 's) -> Network<'s> {
-    let mut network = Network::new(Trust::Hashes, Some(LENGTH), server);
-    network.want(0, LENGTH);
-    network.run();
-    network
-}
 
 #[test]
 fn a_good_server_is_asked_for_every_byte_once() {

@@ -5,25 +5,11 @@
 
 mod network;
 
-use network::{Answer, End, MIB, Network, file, good, status, unreachable};
+use network::{End, LENGTH, MIB, Network, fetch, file, good, head, status, unreachable};
 use store::{
-    BUSY_TRIES_MAX, FIRST_TRIES_MAX, Get, RangeRefusal, ReplyHead, STALL_MS, Transfer,
-    TransferFault, Trust, WaitCause,
+    BUSY_TRIES_MAX, FIRST_TRIES_MAX, RangeRefusal, ReplyHead, STALL_MS, Transfer, TransferFault,
+    Trust, WaitCause,
 };
-
-const LENGTH: u64 = 20 * MIB + 12_345;
-
-fn head(answer: &mut Answer) -> &mut ReplyHead {
-    answer.head.as_mut().unwrap()
-}
-
-/// Fetches the whole file with hashes behind it.
-fn fetch<'s>(server: impl FnMut(usize, &Get) -> Answer + 's) -> Network<'s> {
-    let mut network = Network::new(Trust::Hashes, Some(LENGTH), server);
-    network.want(0, LENGTH);
-    network.run();
-    network
-}
 
 /// The server's wish is honoured, told, and bounded.
 #[test]
