@@ -260,7 +260,12 @@ fn across(lanes: v128, join: impl Fn(v128, v128) -> v128) -> i32 {
 fn halves(bits: v128, special: v128) -> [Four; 2] {
     let upper = v128_or(v128_and(i16x8_shr(bits, 3), u16x8_splat(0x8fff)), special);
     let lower = i16x8_shl(bits, 13);
-    let up = u32x4_splat((127 + 112) << 23);
+    raised(lower, upper, u32x4_splat((127 + 112) << 23))
+}
+
+/// The 16-bit halves of eight f32, put together and multiplied by `up`.
+#[inline(always)]
+fn raised(lower: v128, upper: v128, up: v128) -> [Four; 2] {
     [
         Four(f32x4_mul(
             i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(lower, upper),
@@ -287,17 +292,7 @@ fn kept_halves(bits: v128) -> [Four; 2] {
     let upper_bits = kept(&UPPER);
     let up = kept(&UP);
     let upper = v128_and(i16x8_shr(bits, 3), upper_bits);
-    let lower = i16x8_shl(bits, 13);
-    [
-        Four(f32x4_mul(
-            i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(lower, upper),
-            up,
-        )),
-        Four(f32x4_mul(
-            i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(lower, upper),
-            up,
-        )),
-    ]
+    raised(i16x8_shl(bits, 13), upper, up)
 }
 
 /// Eight finite f16 exactly. Whole tensors can have subnormal scales: these go another way.
