@@ -5,13 +5,12 @@
 //! worker: word changed -> seat taken -> share -> done + 1
 //! ```
 //!
-//! Both sides spin briefly and then sleep. A meeting is over when everyone expected has finished;
-//! it never goes on with fewer. If nothing is heard for too long, the caller takes back the seats
-//! of those who never came, and the team meets no more.
+//! Both sides spin, as long as that pays, and then sleep. A meeting is over when everyone expected
+//! has finished; it never goes on with fewer. If nothing is heard for too long, the caller takes
+//! back the seats of those who never came, and the team meets no more.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
-use core::hint::spin_loop;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
@@ -19,8 +18,10 @@ use protocol::TrResult;
 
 use super::bell::Bell;
 use gathering::Gathering;
+use looks::Looks;
 
 mod gathering;
+mod looks;
 
 /// As many as a word of bits has, see `SharedRows`; no browser's machine has more that help.
 pub const WORKERS_MAX: usize = 64;
@@ -28,13 +29,6 @@ pub const WORKERS_MAX: usize = 64;
 /// five seconds. A share of a meeting takes milliseconds, so a machine would have to be a thousand
 /// times overloaded to be misjudged.
 pub const PATIENCE_SLICES: u32 = 50;
-/// Looks at a word before sleeping: some 20 to 50 microseconds, longer than a caller takes between
-/// two meetings of one token and not much longer than waking a sleeper takes.
-const SPINS: u32 = match cfg!(target_arch = "wasm32") {
-    // Wasm has no instruction to spin with: a look is a bare load.
-    true => 20_000,
-    false => 1_500,
-};
 /// Low bits of the word: how many workers are expected.
 const EXPECTED_BITS: u32 = 8;
 const EXPECTED_MASK: u32 = (1 << EXPECTED_BITS) - 1;
@@ -80,6 +74,7 @@ struct Call {
 struct Answer {
     done: AtomicU32,
     is_awaited: AtomicU32,
+    looks: Looks,
     bell: Bell,
     /// Worker in the upper half, code in the lower; the least of all failures.
     failure: AtomicU64,
@@ -116,6 +111,7 @@ impl Meeting {
             answer: Line(Answer {
                 done: AtomicU32::new(0),
                 is_awaited: AtomicU32::new(0),
+                looks: Looks::new(),
                 bell: Bell::new(),
                 failure: AtomicU64::new(NO_FAILURE),
             }),
@@ -320,12 +316,9 @@ impl Meeting {
 
     fn next_word(&self, seen: u32) -> u32 {
         let call = &self.call.0;
-        for _ in 0..SPINS {
-            let word = call.word.load(Acquire);
-            if word != seen {
-                return word;
-            }
-            spin_loop();
+        let look = || Some(call.word.load(Acquire)).filter(|word| *word != seen);
+        if let Some(word) = self.answer.0.looks.until(look) {
+            return word;
         }
         call.sleepers.fetch_add(1, SeqCst);
         let word = loop {

@@ -1,11 +1,10 @@
 //! Waiting for everyone who was called.
 
-use core::hint::spin_loop;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
 use protocol::TrResult;
 
-use super::{Meeting, SPINS};
+use super::Meeting;
 
 /// A meeting whose workers have been called. It is waited for even if the caller unwinds.
 pub struct Gathering<'a> {
@@ -18,11 +17,11 @@ pub struct Gathering<'a> {
 impl Gathering<'_> {
     pub fn wait(&self) -> Result<(), TrResult> {
         let answer = &self.meeting.answer.0;
-        for _ in 0..SPINS {
-            if answer.done.load(Acquire) == self.expected {
-                return Ok(());
-            }
-            spin_loop();
+        let look = || (answer.done.load(Acquire) == self.expected).then_some(());
+        let is_here = answer.looks.until(look).is_some();
+        answer.looks.learn(is_here);
+        if is_here {
+            return Ok(());
         }
         answer.is_awaited.store(1, SeqCst);
         let all = self.wait_asleep();
