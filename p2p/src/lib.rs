@@ -12,6 +12,7 @@ mod topic;
 mod door;
 mod fault;
 mod pieces;
+mod swarm;
 mod wire;
 
 mod error;
@@ -23,6 +24,9 @@ pub use invite::{
     ADDRESS_BYTES_MAX, ADDRESSES_MAX, INVITE_BYTES_MAX, Invite, LENGTH_MAX, NAME_BYTES_MAX,
 };
 pub use pieces::PieceSet;
+pub use swarm::{
+    ARRIVING_MAX, ENDGAME_PIECES, MODEL_BYTES_MAX, PEERS_MAX, STORE_QUEUE_BYTES_MAX, Swarm,
+};
 pub use topic::info_hash;
 pub use wire::{
     Hello, LAYER_HASHES_MAX, LEAVES_PER_MESSAGE, MESSAGE_BYTES_MAX, Message, Reject, Run,
