@@ -1,4 +1,4 @@
-//! Every way an invite can be wrong.
+//! Every way an invite or a peer's description can be wrong.
 
 use std::fmt;
 
@@ -44,6 +44,28 @@ pub enum P2pError {
     NotUtf8 {
         field: &'static str,
     },
+    /// What two peers must know of each other did not arrive whole.
+    Signal(SignalFault),
+}
+
+/// Why a description of a peer, or the text it came in, is not taken. It never quotes the text:
+/// that holds addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignalFault {
+    TooLong,
+    /// A line or part is missing, or says what no data channel of ours says.
+    Field {
+        name: &'static str,
+    },
+    /// No code, or one of another version.
+    NotACode,
+    /// A part of the code is missing or changed.
+    Damaged,
+    /// The code is about another model.
+    OtherModel,
+    /// Not sealed with this model's root, or for something else.
+    NotSealed,
 }
 
 impl fmt::Display for P2pError {
@@ -64,7 +86,28 @@ impl fmt::Display for P2pError {
             UnknownField { at } => write!(f, "unknown field at byte {at} of the invite"),
             BadEscape { at } => write!(f, "the invite is not well encoded at byte {at}"),
             NotUtf8 { field } => write!(f, "{field} of the invite is not UTF-8"),
+            Signal(fault) => fault.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for SignalFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use SignalFault::*;
+        match self {
+            TooLong => f.write_str("the text is longer than any that is needed"),
+            Field { name } => write!(f, "the description's {name} is missing or not usable"),
+            NotACode => f.write_str("not a code of this version"),
+            Damaged => f.write_str("a part of the code is missing or changed"),
+            OtherModel => f.write_str("the code is about another model"),
+            NotSealed => f.write_str("not from somebody who knows this model"),
+        }
+    }
+}
+
+impl From<SignalFault> for P2pError {
+    fn from(fault: SignalFault) -> P2pError {
+        P2pError::Signal(fault)
     }
 }
 

@@ -2,10 +2,11 @@
 //!
 //! The text is the fragment of the program's address, so no server ever sees it:
 //!
-//! `slm1=ROOT&len=BYTES&name=NAME&src=URL&src=URL&tr=URL`
+//! `slm1=ROOT&len=BYTES&name=NAME&src=URL&src=URL&tr=URL&offer=CODE`
 //!
 //! The first field names the version and holds the root, 64 hexadecimal digits. `src` are
-//! addresses of the `.slm` file (http or https), `tr` those of trackers (ws or wss). Values are
+//! addresses of the `.slm` file (http or https), `tr` those of trackers (ws or wss); `offer` is the
+//! first code of a handshake without any server, for one person only. Values are
 //! percent-encoded UTF-8: everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
 //!
 //! An invite is a claim by a stranger. Its name is for display only; the root decides what is
@@ -13,7 +14,7 @@
 
 use format::{Digest, ModelId, PIECE_BYTES, Root};
 
-use crate::P2pError;
+use crate::{P2pError, offer_tag};
 
 /// Longest text. Chat programs cut longer links, and a QR code of 4096 bytes cannot be made.
 pub const INVITE_BYTES_MAX: usize = 4096;
@@ -38,6 +39,8 @@ pub struct Invite {
     pub sources: Vec<String>,
     /// Addresses of trackers that speak the WebTorrent protocol.
     pub trackers: Vec<String>,
+    /// A code that [`read_code`](crate::read_code) takes.
+    pub offer: Option<String>,
 }
 
 impl Invite {
@@ -56,7 +59,7 @@ impl Invite {
             .ok_or(P2pError::BadRoot)?;
         at += 64 + 1;
 
-        let (mut length, mut name) = (None, None);
+        let (mut length, mut name, mut offer) = (None, None, None);
         let (mut sources, mut trackers) = (Vec::new(), Vec::new());
         for part in parts {
             let (key, value) = part.split_once('=').ok_or(P2pError::UnknownField { at })?;
@@ -66,6 +69,7 @@ impl Invite {
                 "name" => set_once(&mut name, "name", decode(value, value_at, "name")?)?,
                 "src" => push(&mut sources, "src", decode(value, value_at, "src")?)?,
                 "tr" => push(&mut trackers, "tr", decode(value, value_at, "tr")?)?,
+                "offer" => set_once(&mut offer, "offer", decode(value, value_at, "offer")?)?,
                 _ => return Err(P2pError::UnknownField { at }),
             }
             at += part.len() + 1;
@@ -81,6 +85,7 @@ impl Invite {
             name,
             sources,
             trackers,
+            offer,
         };
         invite.check()?;
         Ok(invite)
@@ -99,6 +104,10 @@ impl Invite {
             text.push_str("&tr=");
             text.push_str(&encode(tracker));
         }
+        if let Some(offer) = &self.offer {
+            text.push_str("&offer=");
+            text.push_str(offer);
+        }
         check_size(&text)?;
         Ok(text)
     }
@@ -110,6 +119,9 @@ impl Invite {
         let name = &self.name;
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
             return Err(P2pError::BadName);
+        }
+        if let Some(offer) = &self.offer {
+            offer_tag(offer)?;
         }
         check_addresses("src", &self.sources, SOURCE_SCHEMES)?;
         check_addresses("tr", &self.trackers, TRACKER_SCHEMES)

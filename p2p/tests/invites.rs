@@ -19,6 +19,7 @@ fn invite() -> Invite {
             "http://10.0.0.1:8/a".into(),
         ],
         trackers: vec!["wss://t.example.org/announce".into()],
+        offer: None,
     }
 }
 
@@ -208,7 +209,7 @@ proptest! {
         trackers in proptest::collection::vec("wss?://[!-~&&[^/?#]][!-~]{0,40}", 0..=8),
     ) {
         let id = ModelId { root: Root(Digest(root)), length };
-        let invite = Invite { id, name, sources, trackers };
+        let invite = Invite { id, name, sources, trackers, offer: None };
         let text = invite.to_text().unwrap();
         prop_assert_eq!(Invite::parse(&text), Ok(invite));
     }
