@@ -5,9 +5,10 @@
 //! arrival against hashes that were themselves verified, so a lie has one author, who is left and
 //! remembered, and nothing else is lost.
 //!
-//! Reading order: `peer` (what is known of one connection), `hear` (its messages), `arriving` (a piece that comes leaf by
-//! leaf), `layer` (the hashes of all pieces), `choice` (what to ask next), `pull` (asking, and what
-//! comes of it), `late` (what does not come), `serve` and `budget` (what others ask).
+//! Reading order: `peer` (what is known of one connection), `hear` (its messages), `arriving` (a
+//! piece that comes leaf by leaf), `layer` (the hashes of all pieces), `choice` (what to ask next),
+//! `pull` (asking, and what comes of it), `late` (what does not come), `serve` and `budget` (what
+//! others ask).
 //!
 //! Invariants: a piece leaves as [`Output::Store`] only when all its leaves were verified; a leaf
 //! is asked of a second peer only when the first gave it up, was late or went away, or among the

@@ -201,8 +201,9 @@ impl Swarm {
             Reject::NotSharing => peer.has = crate::PieceSet::empty(self.id.pieces()),
             Reject::Cancelled => {}
         }
-        // Hashes are asked before leaves and so refused before them.
-        if run.first() == 0 && run.count() == 1 && peer.hashes_asked.remove(&piece) {
+        // Hashes are asked before leaves and so refused before them. Only leaves are cancelled.
+        let may_be_hashes = run.first() == 0 && run.count() == 1 && reason != Reject::Cancelled;
+        if may_be_hashes && peer.hashes_asked.remove(&piece) {
             self.begin_anew(link, piece);
             return self.noise(link);
         }
