@@ -2,7 +2,7 @@
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
 //! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `receipt` (what
-//! really ran), `message` (page and worker), `tabs` (workers of
+//! really ran), `message` (page and worker), `sharing` (and with it, of peers), `tabs` (workers of
 //! several tabs), `catalogue` (what a server offers),
 //! `diagnosis` (a failure and its circumstances), `bench` (figures
 //! of a device), `wire` (bytes of a message).
@@ -21,6 +21,7 @@ mod manifest;
 mod message;
 mod receipt;
 mod result;
+mod sharing;
 mod tabs;
 mod wire;
 
@@ -49,5 +50,6 @@ pub use receipt::{
     RECEIPT_SCHEMA, Selection, SelfTestFacts,
 };
 pub use result::{ErrorReport, Stage, TrResult};
+pub use sharing::{InvitedModel, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
 pub use tabs::{Ask, Call, ClientId, Edition, Epoch, Role as TabRole, Tell, ToClient, ToOwner};
 pub use wire::{WireError, decode, encode};

@@ -10,7 +10,10 @@ use alloc::vec::Vec;
 use format::{Digest, ModelId};
 use serde::{Deserialize, Serialize};
 
-use crate::{CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, LaneId, TabRole};
+use crate::{
+    CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, InvitedModel, LaneId,
+    SwarmCommand, SwarmEvent, TabRole,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ImportId(pub u32);
@@ -82,6 +85,7 @@ pub enum Command {
     },
     /// Takes the work away from a tab that does not answer; only on a person's word.
     TakeOver,
+    Swarm(SwarmCommand),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +99,8 @@ pub enum ImportSource {
     Files { name: String, files: Vec<NamedFile> },
     /// Any address of a `.slm` or GGUF file, or of one part of a split GGUF.
     Address { url: String },
+    /// From peers, and from servers beside them.
+    Invite(InvitedModel),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,6 +260,7 @@ pub enum Event {
         why: Option<String>,
         seconds: u64,
     },
+    Swarm(SwarmEvent),
 }
 
 /// What the server and the publisher offer together.

@@ -221,6 +221,18 @@ impl<D: Disk> Import<D> {
         Ok(right)
     }
 
+    /// The bytes of a piece that is here, for somebody else who wants it.
+    pub fn read(&self, piece: PieceIndex) -> Result<Vec<u8>, StoreError> {
+        if !self.have.contains(piece) {
+            let pieces = self.layer.id.pieces();
+            return Err(StoreError::NoSuchPiece { piece, pieces });
+        }
+        let (at, len) = range(self.layer.id, piece);
+        let mut bytes = vec![0; len as usize];
+        self.part.read_at(at, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Writes a record if one is due by time. For shells that wait for bytes that do not come.
     pub fn tick(&mut self, now_ms: u64) -> Result<(), StoreError> {
         self.running()?;

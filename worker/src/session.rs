@@ -5,8 +5,9 @@
 //! pieces: after each the session asks to be woken, so that a command is seen in between.
 //!
 //! Reading order: `desk` (what all parts share), `shelf` and `scanning` (what is stored),
-//! `imports` (how models arrive), `offers` (which models there are to be had), `lifecycle` and
-//! `loading` (the one model in the engine), `requests` (what is asked of it).
+//! `imports` (how models arrive), `offers` (which models there are to be had), `swarms` and
+//! `sharing` (models that come from peers and go to them), `lifecycle` and `loading` (the one model
+//! in the engine), `requests` (what is asked of it).
 
 mod commands;
 mod desk;
@@ -18,12 +19,14 @@ mod offers;
 mod records;
 mod requests;
 mod scanning;
+mod sharing;
 mod shelf;
+mod swarms;
 mod transfers;
 
 use std::collections::VecDeque;
 
-use format::ModelId;
+use format::{ModelId, PieceIndex};
 use protocol::{CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
 use store::{Disk, Entry, Estimate, News, StoreError};
 
@@ -37,6 +40,7 @@ use offers::Offers;
 use records::Scene;
 use requests::Requests;
 use scanning::Scan;
+use sharing::Shares;
 use shelf::Shelf;
 use transfers::Arrival;
 
@@ -142,6 +146,17 @@ pub enum Input<D, E> {
     },
     Time,
     Wake,
+    /// A peer's message, as the page has it.
+    PeerSaid {
+        link: u32,
+        bytes: Vec<u8>,
+    },
+    /// A piece of an [`Output::ReadStored`]; `None` if it cannot be read.
+    StoredRead {
+        model: ModelId,
+        piece: PieceIndex,
+        bytes: Option<Vec<u8>>,
+    },
 }
 
 #[derive(Debug, PartialEq)]
@@ -188,6 +203,18 @@ pub enum Output {
     EngineLost,
     /// The next start tries every lane again.
     ForgetFailures,
+    /// Pass this to a peer over the page's connection.
+    PeerSend {
+        link: u32,
+        bytes: Vec<u8>,
+    },
+    /// Read a piece of a whole stored model, whoever else has it open.
+    ReadStored {
+        model: ModelId,
+        piece: PieceIndex,
+    },
+    /// No more of it will be read.
+    ReleaseStored(ModelId),
 }
 
 pub struct Session<D: Disk, E: Engine<File = D>> {
@@ -201,6 +228,7 @@ pub struct Session<D: Disk, E: Engine<File = D>> {
     seat: Seat<D>,
     requests: Requests,
     offers: Offers,
+    shares: Shares,
     /// Files to be removed, one after another.
     removals: scanning::Removals,
 }
@@ -234,6 +262,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             seat: Seat::default(),
             requests: Requests::default(),
             offers: Offers::default(),
+            shares: Shares::default(),
             removals: scanning::Removals::default(),
         }
     }
@@ -253,11 +282,18 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Input::Network { is_online } => self.desk.network(is_online),
             Input::Time => self.desk.time(),
             Input::Wake => self.on_wake(),
+            Input::PeerSaid { link, bytes } => self.desk.peer_said(link, &bytes),
+            Input::StoredRead {
+                model,
+                piece,
+                bytes,
+            } => self.desk.stored_read(model, piece, bytes),
         }
         while let Some(arrival) = self.desk.arrived() {
             match arrival {
                 Arrival::Bytes { source, at, bytes } => self.on_bytes(source, at, bytes),
                 Arrival::Lull(source, waiting) => self.on_lull(source, waiting),
+                Arrival::Read(source, piece) => self.read_arrived(source, piece),
             }
         }
     }
@@ -315,6 +351,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     fn on_bytes(&mut self, source: Source, at: u64, bytes: Result<Vec<u8>, SourceFault>) {
         if self.offers.concern(source) {
             self.on_offers(source, bytes);
+        } else if self.desk.serves_swarm(source) {
+            self.desk.server_said(source, at, bytes);
         } else {
             self.on_import_bytes(source, at, bytes);
         }
@@ -329,6 +367,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Owner::Delete => self.on_removed(&op, answer),
             Owner::Load => self.on_load_answer(answer),
             Owner::Import(import) => self.on_import_answer(import, answer),
+            Owner::Share(model) => self.on_share_answer(model, answer),
         }
     }
 

@@ -10,6 +10,8 @@ pub enum Source {
     File(u32),
     /// An address; the session gave the number in `Output::Address`.
     Address(u32),
+    /// The peers of a model; the session gave the number.
+    Peers(u32),
 }
 
 /// Why bytes did not come.

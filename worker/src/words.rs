@@ -4,6 +4,7 @@
 
 use convert::ConvertError;
 use format::{FormatError, Header};
+use p2p::P2pError;
 use prompt::PromptError;
 use protocol::{ErrorReport, Stage, TrResult, abi};
 use store::{Corruption, StoreError, WaitCause};
@@ -147,6 +148,17 @@ pub fn store_error(error: &StoreError, stage: Stage) -> ErrorReport {
         error => error.to_string(),
     };
     report(code, stage, &what, remedy)
+}
+
+/// Why a model cannot go from browser to browser.
+pub fn sharing_error(error: &P2pError) -> ErrorReport {
+    let remedy = "ask for another link, or get the model another way";
+    report(
+        TrResult::InvalidArgument,
+        Stage::Import,
+        &error.to_string(),
+        remedy,
+    )
 }
 
 /// `header` turns the number of a tensor into its name.

@@ -50,6 +50,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 self.desk.forget_failures();
                 self.desk.event(Event::FailuresForgotten);
             }
+            Command::Swarm(command) => self.on_swarm_command(command),
             // Between tabs; a session has nobody to take anything from.
             Command::TakeOver => {}
         }
@@ -66,9 +67,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             | Command::Measure { request, .. }
             | Command::Time { request, .. }
             | Command::Stop { request } => Subject::Request(*request),
-            Command::DeleteModel { .. } | Command::Export { .. } | Command::ListModels => {
-                Subject::Store
-            }
+            Command::DeleteModel { .. }
+            | Command::Export { .. }
+            | Command::Swarm(_)
+            | Command::ListModels => Subject::Store,
             Command::Unload
             | Command::Diagnostics
             | Command::ForgetFailures
@@ -78,6 +80,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     }
 
     fn on_delete(&mut self, root: format::Root) {
+        self.unshare_root(root);
         let reason = if self.seat.holds(root) {
             "the model is loaded"
         } else if self.imports.concern(root) {

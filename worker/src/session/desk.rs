@@ -8,6 +8,7 @@ use protocol::{ErrorReport, Event, ImportId, Subject};
 use store::{News, StoreError, Transfer, Trust};
 
 use super::records::Records;
+use super::swarms::Swarms;
 use super::transfers::{Arrival, Transfers};
 use super::{FetchId, FileAnswer, FileOp, Output, Ticket};
 use crate::source::Source;
@@ -19,6 +20,7 @@ pub enum Owner {
     Delete,
     Load,
     Import(ImportId),
+    Share(ModelId),
 }
 
 #[derive(Default)]
@@ -28,8 +30,9 @@ pub struct Desk {
     /// Names in the directory, as far as the answers tell. The origin has one owner, so nobody
     /// else changes them.
     pub names: BTreeSet<String>,
-    out: VecDeque<Output>,
+    pub(super) out: VecDeque<Output>,
     transfers: Transfers,
+    pub(super) swarms: Swarms,
     under_way: BTreeMap<Ticket, (Owner, FileOp)>,
     tickets: u32,
     addresses: u32,
@@ -98,6 +101,9 @@ impl Desk {
     }
 
     pub fn need(&mut self, source: Source, at: u64, len: u32) {
+        if matches!(source, Source::Peers(_)) {
+            return self.need_of_peers(source, at, len);
+        }
         let wish = (source, at, len);
         if !self.transfers.want(self.now_ms, wish, &mut self.out) {
             self.out.push_back(Output::NeedBytes { source, at, len });
@@ -114,6 +120,7 @@ impl Desk {
 
     pub fn time(&mut self) {
         self.transfers.time(self.now_ms, &mut self.out);
+        self.time_of_swarms();
     }
 
     pub fn network(&mut self, is_online: bool) {
@@ -123,10 +130,13 @@ impl Desk {
 
     /// The next thing that a transfer brought.
     pub fn arrived(&mut self) -> Option<Arrival> {
-        self.transfers.arrived()
+        self.transfers.arrived().or_else(|| self.swarms.arrived())
     }
 
     pub fn cancel_source(&mut self, source: Source) {
+        if matches!(source, Source::Peers(_)) {
+            return self.end_fetch(source);
+        }
         self.transfers.close(source, &mut self.out);
         self.out.push_back(Output::CancelSource(source));
     }

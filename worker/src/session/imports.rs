@@ -5,6 +5,7 @@
 //! .slm file  Sniff  ---------> Head -> Hash -> Room .. Files -> [Recheck] -> Receive -> Close
 //! .gguf file Sniff -> Convert (buffered until the header is known, then to a file) -> Close
 //! files      Convert ..
+//! peers      as catalogue; the pieces come in any order (`swarms`)
 //! address    Files -> Probe -> as a file of that kind, but what comes is kept (`gather`)
 //! ```
 //!
@@ -24,7 +25,7 @@ mod remote;
 
 use std::collections::VecDeque;
 
-use format::Root;
+use format::{PieceIndex, Root};
 use protocol::{Event, ImportId, ImportSource, Stage as Place, Subject};
 use store::{Disk, StoreError, TransferFault, Waiting};
 
@@ -67,6 +68,17 @@ impl<D> Imports<D> {
         self.active
             .as_ref()
             .is_some_and(|job| job.root == Some(root) || of_address(job))
+    }
+}
+
+impl<D: Disk> Imports<D> {
+    /// A piece that has arrived already, for somebody else who wants it.
+    pub fn read(&self, source: Source, piece: PieceIndex) -> Option<Vec<u8>> {
+        let job = self.active.as_ref()?;
+        match &job.stage {
+            Stage::Receive(receive) if receive.source == source => receive.import.read(piece).ok(),
+            _ => None,
+        }
     }
 }
 
@@ -286,6 +298,7 @@ fn origin(source: ImportSource, attached: Option<u32>) -> Result<Origin, SourceF
     Ok(match (source, attached) {
         (ImportSource::Catalogue(entry), _) => Origin::Catalogue(entry),
         (ImportSource::Address { url }, _) => Origin::Address { url },
+        (ImportSource::Invite(invited), _) => Origin::Peers(invited),
         (ImportSource::File { name, length }, Some(number)) => {
             let source = Source::File(number);
             Origin::File {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use format::PieceIndex;
 use store::{Flight, Get, News, Transfer, Waiting, Wish};
 
 use super::{Ask, FetchId, Output};
@@ -27,6 +28,8 @@ pub enum Arrival {
     },
     /// `None`: bytes come again.
     Lull(Source, Option<Waiting>),
+    /// A peer wants a piece of what is still arriving.
+    Read(Source, PieceIndex),
 }
 
 impl Transfers {

@@ -65,6 +65,7 @@ impl Sources {
                     abort.abort();
                 }
             }
+            Source::Peers(_) => {}
         }
     }
 
@@ -85,7 +86,7 @@ impl Sources {
     ) -> impl Future<Output = Result<Vec<u8>, SourceFault>> + use<> {
         let file = match source {
             Source::File(number) => self.files.borrow().get(&number).cloned(),
-            Source::Address(_) => None,
+            Source::Address(_) | Source::Peers(_) => None,
         };
         async move {
             match file {

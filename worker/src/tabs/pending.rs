@@ -88,6 +88,7 @@ pub fn name_of(source: &ImportSource) -> String {
     match source {
         ImportSource::File { name, .. } | ImportSource::Files { name, .. } => name.clone(),
         ImportSource::Catalogue(entry) => entry.name.clone(),
+        ImportSource::Invite(invited) => invited.name.clone(),
         ImportSource::Address { url } => {
             let path = url.split(['?', '#']).next().unwrap_or_default();
             path.rsplit('/').next().unwrap_or_default().to_owned()

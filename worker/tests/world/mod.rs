@@ -5,6 +5,7 @@
 
 mod calls;
 pub mod models;
+pub mod peers;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -50,6 +51,8 @@ pub struct World {
     /// The session wants to be told this time.
     wake_ms: Option<u64>,
     waiting: VecDeque<Output>,
+    /// Messages to peers: connection and bytes.
+    pub said: VecDeque<(u32, Vec<u8>)>,
     attached: u32,
     imports: u32,
     requests: u32,
@@ -83,6 +86,7 @@ impl World {
             bodies: BTreeMap::new(),
             wake_ms: None,
             waiting: VecDeque::new(),
+            said: VecDeque::new(),
             attached: 0,
             imports: 0,
             requests: 0,
@@ -134,8 +138,13 @@ impl World {
             return true;
         };
         match output {
-            Output::Event(_) | Output::EngineLost | Output::ForgetFailures | Output::HandOut(_) => {
-            }
+            Output::Event(_)
+            | Output::EngineLost
+            | Output::ForgetFailures
+            | Output::HandOut(_)
+            | Output::ReleaseStored(_) => {}
+            Output::PeerSend { link, bytes } => self.said.push_back((link, bytes)),
+            Output::ReadStored { model, piece } => self.read_stored(model, piece),
             Output::Address { source, url } => {
                 self.named.insert(source, url);
             }
@@ -158,6 +167,15 @@ impl World {
             Output::Wake => self.give(Input::Wake),
         }
         true
+    }
+
+    /// Does a little of what was asked, without waiting for a time.
+    pub fn step(&mut self) -> bool {
+        let does = self.waiting.len().min(4);
+        for _ in 0..does {
+            self.turn();
+        }
+        does > 0
     }
 
     /// Runs until nothing is asked for any more.

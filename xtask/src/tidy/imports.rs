@@ -64,7 +64,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "worker",
         row: 4,
-        imports: &["format", "protocol", "store", "convert", "prompt"],
+        imports: &["format", "protocol", "store", "p2p", "convert", "prompt"],
     },
     Room {
         name: "app",

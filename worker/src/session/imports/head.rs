@@ -1,7 +1,7 @@
 //! From the first bytes to a sound header of a model that fits.
 
 use format::{ModelId, PIECE_BYTES, PieceIndex, PieceLayer};
-use protocol::{CatalogueEntry, Stage as Place};
+use protocol::{CatalogueEntry, InvitedModel, Stage as Place};
 use store::{Disk, StoreError, names};
 
 use super::check::{check_length, check_piece, page_or, sound_header};
@@ -78,20 +78,47 @@ impl<D: Disk> Job<D> {
         Ok(Stage::Layer(source))
     }
 
+    pub(super) fn ask_peers_for_layer<E: Engine<File = D>>(
+        &mut self,
+        invited: InvitedModel,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        let id = invited.id;
+        if let Some(here) = bench.shelf.complete(id) {
+            return Err(End::AlreadyHere(Box::new(here.clone())));
+        }
+        check_length(id.length)?;
+        let source = bench.desk.fetch_from_peers(invited)?;
+        self.sources.push(source);
+        Ok(Stage::Layer(source))
+    }
+
     pub(super) fn on_layer<E: Engine<File = D>>(
         &mut self,
+        layer_source: Source,
         bytes: &[u8],
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
-        let Origin::Catalogue(entry) = &self.origin else {
-            return Ok(Stage::Waiting);
+        let id = match &self.origin {
+            Origin::Catalogue(CatalogueEntry { root, length, .. }) => ModelId {
+                root: *root,
+                length: *length,
+            },
+            Origin::Peers(invited) => invited.id,
+            _ => return Ok(Stage::Waiting),
         };
-        let (root, length) = (entry.root, entry.length);
-        let layer = PieceLayer::parse(ModelId { root, length }, bytes)
+        let layer = PieceLayer::parse(id, bytes)
             .map_err(|error| page_or(bytes, words::format_error(&error, Place::Import)))?;
-        let source = bench.desk.file_address(&entry.url, length);
-        self.sources.push(source);
-        let part = names::part(root);
+        let source = match &self.origin {
+            Origin::Catalogue(entry) => {
+                let source = bench.desk.file_address(&entry.url, id.length);
+                self.sources.push(source);
+                source
+            }
+            // Peers give the layer and the pieces alike.
+            _ => layer_source,
+        };
+        let part = names::part(id.root);
         if bench.desk.names.contains(&part) {
             bench.desk.files(self.owner(), FileOp::Open(part));
             self.waits_for_files = true;

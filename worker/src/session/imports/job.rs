@@ -2,8 +2,8 @@
 
 use format::{Header, ModelId, Root};
 use protocol::{
-    CatalogueEntry, ErrorReport, Event, ImportId, ImportPhase, ImportProgress, ModelSummary,
-    Stage as Place,
+    CatalogueEntry, ErrorReport, Event, ImportId, ImportPhase, ImportProgress, InvitedModel,
+    ModelSummary, Stage as Place,
 };
 use store::{Disk, StoreError};
 
@@ -61,6 +61,7 @@ pub enum Origin {
     Address {
         url: String,
     },
+    Peers(InvitedModel),
 }
 
 /// What becomes of verified pieces when an import is cancelled.
@@ -146,12 +147,13 @@ impl<D> Job<D> {
     pub fn new(import: ImportId, origin: Origin) -> Job<D> {
         let root = match &origin {
             Origin::Catalogue(entry) => Some(entry.root),
+            Origin::Peers(invited) => Some(invited.id.root),
             Origin::File { .. } | Origin::Files { .. } | Origin::Address { .. } => None,
         };
         let sources = match &origin {
             Origin::File { source, .. } => vec![*source],
             Origin::Files { files, .. } => files.iter().map(|(source, _, _)| *source).collect(),
-            Origin::Catalogue(_) | Origin::Address { .. } => Vec::new(),
+            Origin::Catalogue(_) | Origin::Address { .. } | Origin::Peers(_) => Vec::new(),
         };
         Job {
             import,
@@ -178,6 +180,7 @@ impl<D> Job<D> {
             Origin::File { name, .. } | Origin::Files { name, .. } => name,
             Origin::Address { url } => file_name(url),
             Origin::Catalogue(entry) => &entry.name,
+            Origin::Peers(invited) => &invited.name,
         }
     }
 
@@ -210,7 +213,7 @@ impl<D: Disk> Job<D> {
         let next = match (stage, happening) {
             (Stage::Waiting, Happening::Begin) => self.begin(bench)?,
             (Stage::Layer(layer), Happening::Bytes { source, bytes, .. }) if layer == source => {
-                self.on_layer(&bytes, bench)?
+                self.on_layer(source, &bytes, bench)?
             }
             (Stage::Part(part), Happening::File(answer)) => self.on_part(*part, answer, bench)?,
             (Stage::Files(files), Happening::File(answer)) => {
@@ -250,6 +253,7 @@ impl<D: Disk> Job<D> {
     ) -> Result<Stage<D>, End> {
         match self.origin.clone() {
             Origin::Catalogue(entry) => self.ask_for_layer(&entry, bench),
+            Origin::Peers(invited) => self.ask_peers_for_layer(invited, bench),
             Origin::File { source, length, .. } => self.ask_for_first_bytes(source, length, bench),
             Origin::Files { .. } => self.begin_files(bench),
             Origin::Address { url } => self.begin_address(&url, bench),

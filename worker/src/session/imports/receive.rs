@@ -1,6 +1,6 @@
 //! Receiving and verifying pieces.
 
-use format::{PIECE_BYTES, PieceIndex};
+use format::{ModelId, PIECE_BYTES, PieceIndex};
 use protocol::ImportPhase;
 use store::{Disk, FLIGHTS_MAX, Import, PieceRun, Progress, REQUEST_BYTES_MAX, StoreError};
 
@@ -56,6 +56,17 @@ impl<D: Disk> Receive<D> {
     }
 }
 
+fn one_piece(id: ModelId, at: u64) -> PieceRun {
+    let first = PieceIndex((at / u64::from(PIECE_BYTES)) as u32);
+    let (at, len) = id.piece_range(first);
+    PieceRun {
+        first,
+        count: 1,
+        at,
+        len: len.into(),
+    }
+}
+
 impl<D> Recheck<D> {
     pub fn new(receive: Box<Receive<D>>) -> Recheck<D> {
         Recheck {
@@ -102,6 +113,7 @@ impl<D: Disk> Job<D> {
             self.stage = Stage::Receive(receive);
             return Err(error.into());
         }
+        bench.desk.fetch_rest(receive.source, receive.import.have());
         self.go_on(receive, bench)
     }
 
@@ -112,10 +124,13 @@ impl<D: Disk> Job<D> {
         bytes: &[u8],
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
-        let Some(index) = receive.asked.iter().position(|run| run.at == at) else {
-            return Ok(Stage::Receive(receive));
+        let asked = receive.asked.iter().position(|run| run.at == at);
+        let run = match (asked, receive.source) {
+            (Some(index), _) => receive.asked.swap_remove(index),
+            // They choose the order themselves.
+            (None, Source::Peers(_)) => one_piece(receive.import.id(), at),
+            (None, _) => return Ok(Stage::Receive(receive)),
         };
-        let run = receive.asked.swap_remove(index);
         match self.feed_run(&mut receive, run, bytes, bench) {
             Ok(()) => self.go_on(receive, bench),
             Err(end) => {
@@ -138,7 +153,7 @@ impl<D: Disk> Job<D> {
         }
         for (piece, bytes) in run.pieces().zip(bytes.chunks(PIECE_BYTES as usize)) {
             match receive.import.feed(bench.desk.now_ms, piece, bytes) {
-                Ok(_) => {}
+                Ok(_) => bench.desk.piece_stored(receive.source, piece),
                 Err(error @ StoreError::DigestMismatch { .. }) => {
                     receive.strikes += 1;
                     // A file on this device does not change by being read again.
@@ -161,7 +176,8 @@ impl<D: Disk> Job<D> {
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
         // Piece by piece: what has come of a request that breaks off is kept.
-        while receive.asked.len() < WANTED_MAX
+        while !matches!(receive.source, Source::Peers(_))
+            && receive.asked.len() < WANTED_MAX
             && let Some(run) = receive.import.next_wanted(PIECE_BYTES.into())
         {
             bench.desk.need(receive.source, run.at, run.len as u32);

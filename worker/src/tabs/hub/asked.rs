@@ -44,6 +44,13 @@ impl Hub {
                 self.offers.push_back(client);
                 self.session(Command::Catalogue { newest });
             }
+            // Connections are the owner's page's, so sharing is begun and ended there.
+            Command::Swarm(_) if client != self.me => {
+                let what = "models are shared from the tab that does the work";
+                let error = words::illegal(Stage::Store, what, "share it there");
+                let subject = Subject::Store;
+                self.tell(client, Event::Failed { subject, error });
+            }
             other => self.out.push_back(HubOutput::Session(other, attached)),
         }
     }

@@ -47,6 +47,8 @@ impl Hub {
             }
             // Then the owner's page starts its worker again, and with it everybody's engine.
             Event::FailuresForgotten => self.tell(self.me, event),
+            // Connections are its, too.
+            Event::Swarm(_) => self.tell(self.me, event),
             _ => self.of_all(event),
         }
     }
