@@ -28,6 +28,14 @@ pub enum AppError {
     ExportFailed,
     /// The browser did not let the page write to the clipboard.
     ClipboardRefused,
+    /// The browser makes no connections to other browsers.
+    NoConnections,
+    /// A code of an exchange is of no use.
+    Code(p2p::P2pError),
+    /// An answer was pasted where the other person's first code belongs.
+    NotAnOffer,
+    /// An answer to an offer that this page did not make or has forgotten.
+    NoSuchOffer,
 }
 
 impl std::fmt::Display for AppError {

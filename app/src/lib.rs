@@ -3,7 +3,7 @@
 //! Reading order: `state` (plain data, one `App` that takes actions and events and answers with
 //! effects), `markdown` and `text` (what is shown, still plain), `record` (what is kept), `error`.
 //! Then the shells, which exist only in the browser: `page` (state in a signal, effects carried
-//! out), `link` (the worker's port), `intake` (files from outside), `export` (models to outside),
+//! out), `link` (the worker's port), `share` (connections to other browsers), `intake` (files from outside), `export` (models to outside),
 //! `saved` (IndexedDB), `other_tabs`, `views`.
 //!
 //! Invariant: nothing above the shells knows a signal, a clock, a random number or the browser,
@@ -27,5 +27,7 @@ mod other_tabs;
 mod page;
 #[cfg(target_arch = "wasm32")]
 mod saved;
+#[cfg(target_arch = "wasm32")]
+mod share;
 #[cfg(target_arch = "wasm32")]
 mod views;

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use js_sys::{Array, Function, Int32Array, Object, Reflect, SharedArrayBuffer};
+use js_sys::{Array, ArrayBuffer, Function, Int32Array, Object, Reflect, SharedArrayBuffer};
 use protocol::{Command, Event, RequestId, decode, encode};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, File, MessageEvent, Worker, WorkerOptions, WorkerType};
@@ -29,6 +29,8 @@ pub enum Word {
     Event(Box<Event>),
     /// An event and the file that it is about.
     File(Box<Event>, Blob),
+    /// Bytes for the peer at the other end of this connection.
+    ToPeer(u32, ArrayBuffer),
     Unreadable,
     /// The worker's script failed; nothing more will come.
     Broken,
@@ -52,6 +54,12 @@ impl Link {
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
             let data = message.data();
             match data.dyn_ref::<Array>() {
+                Some(pair) if pair.get(0).as_f64().is_some() => {
+                    if let (Some(link), Ok(bytes)) = (pair.get(0).as_f64(), pair.get(1).dyn_into())
+                    {
+                        tell(Word::ToPeer(link as u32, bytes));
+                    }
+                }
                 Some(pair) => match (pair.get(0).as_string(), pair.get(1).dyn_into::<Blob>()) {
                     (Some(life), _) if pair.length() == 1 => {
                         watch(&life, &is_open, tell.clone());
@@ -95,6 +103,16 @@ impl Link {
         self.worker
             .post_message_with_transfer(&message, &transfer)
             .map_err(|_| AppError::WorkerDied)
+    }
+
+    /// A peer's message goes on as it is, without a copy.
+    pub fn pass(&self, link: u32, bytes: &ArrayBuffer) {
+        let message = Array::of2(&link.into(), bytes);
+        let transfer = Array::of1(bytes);
+        // A worker that is gone makes its own event.
+        self.worker
+            .post_message_with_transfer(&message, &transfer)
+            .unwrap_or_default();
     }
 
     /// The message that follows is the answer to whoever is not computing just now.

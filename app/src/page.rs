@@ -2,6 +2,7 @@
 
 use format::ModelId;
 mod life;
+mod peers;
 
 use leptos::mount::mount_to;
 use leptos::prelude::*;
@@ -14,6 +15,7 @@ use crate::error::AppError;
 use crate::link::{Link, Word};
 use crate::other_tabs::OtherTabs;
 use crate::saved::{self, Saved, Written};
+use crate::share::Rooms;
 use crate::state::{Action, App, ConversationId, Effect, Millis};
 use crate::{export, intake, record, text, views};
 pub use life::tell_boot;
@@ -48,6 +50,7 @@ struct Hands {
     /// The files whose import has not been sent yet.
     files: Vec<File>,
     saved: Option<Saved>,
+    rooms: Rooms,
     others: Option<OtherTabs>,
 }
 
@@ -80,6 +83,7 @@ impl Screen {
     fn from_address() -> Screen {
         match window().location().hash().unwrap_or_default().as_str() {
             "#/models" => Screen::Models,
+            invite if invite.starts_with("#slm1=") => Screen::Models,
             "#/about" => Screen::About,
             _ => Screen::Chat,
         }
@@ -175,7 +179,9 @@ impl Page {
         });
         std::mem::forget(window_event_listener_untyped("hashchange", move |_| {
             self.screen.set(Screen::from_address());
+            self.read_address();
         }));
+        self.read_address();
         self.sleep_and_wake();
         let others = OtherTabs::listen(move |id| self.look_again(id));
         self.hands.update_value(|hands| hands.others = Some(others));
@@ -206,11 +212,7 @@ impl Page {
             settings,
             unfinished_load,
         });
-        match saved::take_import_mark() {
-            Some(ImportSource::Catalogue(entry)) => self.act(Action::Get(entry)),
-            Some(ImportSource::Address { url }) => self.act(Action::ImportAddress(url)),
-            _ => {}
-        }
+        self.take_up();
     }
 
     /// What an exported model is called outside.
@@ -240,6 +242,7 @@ impl Page {
                     self.app.update_untracked(|app| app.notes.refresh(noted));
                 }
                 saved::note_heard(&event);
+                self.hear_of_peers(&event);
                 let apply = |app: &mut App| app.apply(now(), *event);
                 let effects = self.app.try_update(apply).unwrap_or_default();
                 return self.carry_out(effects);
@@ -250,6 +253,7 @@ impl Page {
                 }
                 return;
             }
+            Word::ToPeer(link, bytes) => return self.rooms().send(link, &bytes),
             Word::Unreadable => AppError::MessageUnreadable,
             Word::Broken if ready => AppError::WorkerDied,
             Word::Broken => AppError::WorkerRefused,
@@ -297,6 +301,7 @@ impl Page {
                 Effect::OpenChat => self.go(Screen::Chat),
                 Effect::StartWorker => self.start_worker(),
                 Effect::StopWorker => self.hands.update_value(|hands| hands.link = None),
+                effect => self.meet(effect),
             }
         }
     }
@@ -339,7 +344,7 @@ impl Page {
         });
     }
 
-    fn send(self, command: &Command) {
+    pub(crate) fn send(self, command: &Command) {
         saved::note_sent(command);
         let with_files = matches!(
             command,

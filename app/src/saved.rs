@@ -232,7 +232,7 @@ pub fn note_sent(command: &Command) {
     if let Command::Import { source, .. } = command {
         let can_go_on = matches!(
             source,
-            ImportSource::Catalogue(_) | ImportSource::Address { .. }
+            ImportSource::Catalogue(_) | ImportSource::Address { .. } | ImportSource::Invite(_)
         );
         mark_import(can_go_on.then_some(source));
     }

@@ -2,7 +2,7 @@
 //!
 //! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
 //! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
-//! `imports` (with `pace`), `engine`, `tabs`, `chat`, `settings`, `measures`, `bench`, `notes`,
+//! `imports` (with `pace`), `sharing`, `engine`, `tabs`, `chat`, `settings`, `measures`, `bench`, `notes`,
 //! `notices`, then the two entrances, `action` and `event`.
 
 mod action;
@@ -17,6 +17,7 @@ mod notes;
 mod notices;
 mod pace;
 mod settings;
+mod sharing;
 mod start;
 mod tabs;
 
@@ -34,6 +35,7 @@ pub use notes::{Note, Notes, eviction};
 pub use notices::{Notice, NoticeId, Notices};
 pub use pace::Pace;
 pub use settings::{FieldError, MAX_NEW_MAX, Settings};
+pub use sharing::{Exchange, RoomView, ShareWish, Sharing, exchange_failed, read_pasted};
 pub use start::Start;
 pub use tabs::Tabs;
 
@@ -59,6 +61,15 @@ pub enum Effect {
     StartWorker,
     /// Ends it, wherever it is.
     StopWorker,
+    /// Make a code that offers a connection, for another person.
+    MakeOffer(ModelId),
+    /// Answer such a code.
+    AnswerCode(ModelId, String),
+    /// Connect with the code that came back.
+    TakeAnswer(ModelId, String),
+    /// End every connection that is about this model.
+    LeavePeers(ModelId),
+    LeaveAllPeers,
 }
 
 /// The one word that sums up the page; tests and styles read it.
@@ -108,6 +119,7 @@ pub struct App {
     pub start: Start,
     pub library: Library,
     pub imports: Imports,
+    pub sharing: Sharing,
     pub engine: Engine,
     pub chat: Chat,
     pub settings: Settings,

@@ -3,9 +3,11 @@
 //! Sizes are decimal (1 MB is 1,000,000 bytes), as disks and downloads are sold.
 
 mod reports;
+mod sharing;
 mod storage;
 
 pub use reports::{code, diagnostics, receipt, report};
+pub use sharing::{BY_CODE, WHAT_A_PEER_LEARNS, code_refused, giving, invite_refused, peers};
 pub use storage::{condition, damage, file_name, kept, space, storage, used};
 
 use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId, TabRole};

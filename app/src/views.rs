@@ -17,7 +17,9 @@ mod message;
 mod models;
 mod notices;
 mod offer;
+mod receive;
 mod settings;
+mod share;
 
 use leptos::prelude::*;
 

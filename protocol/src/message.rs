@@ -99,7 +99,6 @@ pub enum ImportSource {
     Files { name: String, files: Vec<NamedFile> },
     /// Any address of a `.slm` or GGUF file, or of one part of a split GGUF.
     Address { url: String },
-    /// From peers, and from servers beside them.
     Invite(InvitedModel),
 }
 

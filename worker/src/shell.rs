@@ -10,6 +10,7 @@ mod files;
 mod lanes;
 mod locks;
 mod network;
+mod peers;
 mod remembered;
 mod sources;
 mod tabs;
@@ -34,6 +35,7 @@ use crate::words;
 use fetches::Fetches;
 use files::{BrowserDisk, Directory};
 use lanes::{LaneFailure, Wish};
+use peers::Snapshots;
 use remembered::Remembered;
 use sources::Sources;
 use tabs::{Files, tab_of};
@@ -60,6 +62,7 @@ struct Worker {
     /// Counts the times this worker has owned: what an earlier term began is not heard in a later.
     term: Cell<u32>,
     fetches: Fetches,
+    snapshots: Snapshots,
     /// A message posted here comes back as a wake, after whatever is queued already.
     waker: MessagePort,
     /// Lanes that trapped.
@@ -80,6 +83,7 @@ pub fn start() -> Result<(), JsValue> {
     let worker = Rc::new(Worker {
         sources: Sources::new(&scope.location().href()),
         fetches: Fetches::default(),
+        snapshots: Snapshots::default(),
         scope,
         me,
         tab: RefCell::new(Tab::new(me, edition)),
@@ -110,7 +114,6 @@ pub fn start() -> Result<(), JsValue> {
     worker
         .scope
         .set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-    // Both listeners live as long as the worker.
     on_message.forget();
 
     worker.hear_of_the_network();
@@ -139,6 +142,7 @@ impl Worker {
     fn close(&self) {
         self.term.set(self.term.get().wrapping_add(1));
         self.fetches.abort_all();
+        self.snapshots.forget_all();
         self.session.replace(Session::new());
         self.directory.replace(None);
         self.remembered.replace(None);
@@ -205,6 +209,9 @@ impl Worker {
 
     /// A message of the page.
     fn hear(self: &Rc<Self>, data: &JsValue) {
+        if let Some((link, bytes)) = peers::said(data) {
+            return self.give(Input::PeerSaid { link, bytes });
+        }
         let heard = wires::unpack(data);
         let heard = heard.and_then(|(bytes, files)| Some((decode::<Command>(&bytes).ok()?, files)));
         let Some((command, files)) = heard else {
@@ -282,6 +289,9 @@ impl Worker {
             }
             Output::HandOut(model) => self.hand_out(model),
             Output::EngineLost => self.replace_engine(),
+            Output::PeerSend { link, bytes } => self.pass_to_peer(link, &bytes),
+            Output::ReadStored { model, piece } => self.read_stored(model, piece),
+            Output::ReleaseStored(model) => self.snapshots.forget(model),
             Output::ForgetFailures => {
                 if let Some(remembered) = self.remembered.borrow().as_ref() {
                     remembered.clear();

@@ -203,7 +203,6 @@ fn a_model_that_does_not_fit_is_refused_before_its_weights_are_fetched() {
     taker.estimate = store::Estimate {
         quota: Some(3 << 20),
         usage: Some(1 << 20),
-        ..taker.estimate
     };
     let import = taker.ask_peers(&model, false);
     connect(&mut giver, &mut taker, model.id(), 1);

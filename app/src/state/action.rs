@@ -1,11 +1,11 @@
 //! What a person does, and what the browser says, and what follows from it.
 
 use format::ModelId;
-use protocol::{CatalogueEntry, Command, NamedFile, RequestId};
+use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, RequestId};
 
 use super::{
-    App, Chat, Conversation, ConversationId, Durability, Effect, Engine, Millis, NoticeId, Origin,
-    Probe, Settings, Start, entry_id,
+    App, Chat, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis,
+    NoticeId, Origin, Probe, Settings, ShareWish, Start, entry_id,
 };
 use crate::error::AppError;
 use crate::text;
@@ -53,6 +53,32 @@ pub enum Action {
     Export(ModelId),
     /// Asks the browser not to evict what is stored.
     AskToPersist,
+
+    /// Gives a model to other browsers, or changes how.
+    Share {
+        model: ModelId,
+        wish: ShareWish,
+        seed: u64,
+    },
+    Unshare(ModelId),
+    /// Takes a model from other browsers: a link, and perhaps a code behind it.
+    Receive {
+        pasted: String,
+        gives: bool,
+        seed: u64,
+    },
+    /// Goes on with what a reload interrupted.
+    ReceiveAgain(InvitedModel),
+    /// A link came with the page's address.
+    Invited(String),
+    MakeOffer(ModelId),
+    TakeAnswer(ModelId, String),
+    Exchanged(ModelId, Exchange),
+    TrackerSaid {
+        model: ModelId,
+        counts: Option<(u32, u32)>,
+        refused: Option<String>,
+    },
 
     /// `seed` is used when the settings fix none.
     Send {
@@ -146,6 +172,15 @@ impl App {
             | Action::NewConversation
             | Action::Open(_)
             | Action::Forget(_) => self.act_in_chat(now, action),
+            Action::Share { .. }
+            | Action::Unshare(_)
+            | Action::Receive { .. }
+            | Action::ReceiveAgain(_)
+            | Action::Invited(_)
+            | Action::MakeOffer(_)
+            | Action::TakeAnswer(..)
+            | Action::Exchanged(..)
+            | Action::TrackerSaid { .. } => self.act_on_sharing(action),
             _ => self.act_on_models(action),
         }
     }
@@ -282,7 +317,7 @@ impl App {
         }
     }
 
-    fn import(&mut self, name: String, origin: Origin) -> Vec<Effect> {
+    pub(super) fn import(&mut self, name: String, origin: Origin) -> Vec<Effect> {
         // What is here already is not fetched again.
         if let Origin::Catalogue(entry) = &origin
             && self.library.complete(entry_id(entry))

@@ -1,7 +1,8 @@
 //! What the worker reports, and what follows from it.
 
 use protocol::{
-    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TrResult,
+    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TabRole,
+    TrResult,
 };
 
 use super::{Action, App, Effect, End, Engine, Known, Millis, Start, eviction};
@@ -39,7 +40,12 @@ impl App {
                 let newest = self.notes.catalogue;
                 let first = [Command::ListModels, Command::Catalogue { newest }];
                 let waiting = std::mem::take(&mut self.waiting);
-                return first.into_iter().chain(waiting).map(Effect::Send).collect();
+                let mut effects: Vec<Effect> =
+                    first.into_iter().chain(waiting).map(Effect::Send).collect();
+                if self.tabs.role != Some(TabRole::Follower) {
+                    effects.extend(self.share_again(now));
+                }
+                return effects;
             }
             Event::Catalogue(offered) => return self.offered(offered),
             Event::Models(models) => {
@@ -64,6 +70,7 @@ impl App {
             }
             Event::Loading { model, done, total } => self.engine.progress(model, done, total),
             Event::Role { role, epoch } => return self.role(now, role, epoch),
+            Event::Swarm(event) => return self.heard_of_peers(now, event),
             Event::Elsewhere(import) => self.tabs.elsewhere = import,
             Event::Loaded { model, fit } => return self.loaded(now, model, fit),
             // A load that was asked for since then stands.

@@ -1,7 +1,9 @@
 //! The model that is being brought in. One at a time; what was verified outlives a stop.
 
 use format::{ModelId, Root};
-use protocol::{CatalogueEntry, Command, Event, ImportId, ImportProgress, ImportSource, NamedFile};
+use protocol::{
+    CatalogueEntry, Command, Event, ImportId, ImportProgress, ImportSource, InvitedModel, NamedFile,
+};
 
 use super::{Millis, Pace, entry_id};
 use crate::error::AppError;
@@ -31,6 +33,7 @@ pub enum Origin {
     Catalogue(CatalogueEntry),
     Files(Vec<NamedFile>),
     Address { url: String },
+    Invite(InvitedModel),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +63,7 @@ impl Import {
                 files: files.clone(),
             },
             Origin::Address { url } => ImportSource::Address { url: url.clone() },
+            Origin::Invite(invited) => ImportSource::Invite(invited.clone()),
         };
         Command::Import {
             import: self.id,
@@ -140,7 +144,9 @@ impl Imports {
     pub fn stopped(&mut self, id: ImportId) {
         let Some(import) = self.mine(id) else { return };
         match import.origin {
-            Origin::Catalogue(_) | Origin::Address { .. } => import.state = ImportState::Stopped,
+            Origin::Catalogue(_) | Origin::Address { .. } | Origin::Invite(_) => {
+                import.state = ImportState::Stopped;
+            }
             Origin::File { .. } | Origin::Files(_) => self.current = None,
         }
     }
@@ -174,6 +180,7 @@ impl Imports {
             .take_if(|import| import.state == ImportState::Stopped)?;
         match import.origin {
             Origin::Catalogue(entry) => Some(entry_id(&entry)),
+            Origin::Invite(invited) => Some(invited.id),
             Origin::File { .. } | Origin::Files(_) => None,
             // What came of it is kept under the digest of its address.
             Origin::Address { url } => Some(ModelId {

@@ -90,8 +90,10 @@ impl App {
         self.engine = Engine::Empty;
         self.measures.lost();
         self.bench.lost();
+        self.sharing.lost();
         let ended = self.chat.lost(now).map(Effect::SaveConversation);
-        [Effect::MarkLoad(None)].into_iter().chain(ended).collect()
+        let first = [Effect::MarkLoad(None), Effect::LeaveAllPeers];
+        first.into_iter().chain(ended).collect()
     }
 
     /// Whether the worker may be started again without being asked.

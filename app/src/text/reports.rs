@@ -55,7 +55,12 @@ fn place(error: &AppError) -> (TrResult, Stage) {
         | AppError::RecordDamaged
         | AppError::RecordNewer { .. }
         | AppError::ExportFailed => (TrResult::Storage, Stage::Store),
-        AppError::ClipboardRefused => (TrResult::UnsupportedFeature, Stage::Start),
+        AppError::ClipboardRefused | AppError::NoConnections => {
+            (TrResult::UnsupportedFeature, Stage::Start)
+        }
+        AppError::Code(_) | AppError::NotAnOffer | AppError::NoSuchOffer => {
+            (TrResult::InvalidArgument, Stage::Import)
+        }
     }
 }
 
@@ -83,6 +88,10 @@ fn what(error: &AppError) -> String {
         }
         AppError::ExportFailed => "The model could not be saved as a file.",
         AppError::ClipboardRefused => "The browser did not let the page copy to the clipboard.",
+        AppError::NoConnections => "This browser makes no connection to other browsers.",
+        AppError::Code(error) => super::code_refused(error).0,
+        AppError::NotAnOffer => "This is the code of the second step.",
+        AppError::NoSuchOffer => "This code answers an offer that this page has not made.",
     };
     words.into()
 }
@@ -113,6 +122,12 @@ fn remedy(error: &AppError) -> &'static str {
         AppError::RecordDamaged => "Nothing has been deleted; the others are complete.",
         AppError::RecordNewer { .. } => "Reload the page to get the newer build.",
         AppError::ClipboardRefused => "Select the text and copy it by hand.",
+        AppError::NoConnections => {
+            "Get the model from a file or a server, or use Chromium, Firefox or Safari."
+        }
+        AppError::Code(error) => super::code_refused(error).1,
+        AppError::NotAnOffer => "Paste the code that belongs to the link.",
+        AppError::NoSuchOffer => "Make a new code and give it to the other person.",
     }
 }
 
@@ -204,6 +219,10 @@ mod tests {
             AppError::RecordDamaged,
             AppError::RecordNewer { found: 2, known: 1 },
             AppError::ClipboardRefused,
+            AppError::NoConnections,
+            AppError::Code(p2p::P2pError::NotAnInvite),
+            AppError::NotAnOffer,
+            AppError::NoSuchOffer,
         ];
         for error in all {
             let report = report(&error);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 
+use super::receive::FromPeers;
 use crate::page::{self, Page, now};
 use crate::state::{Action, Import, ImportState, Origin};
 use crate::text;
@@ -63,6 +64,7 @@ fn Running() -> impl IntoView {
             <Bar/>
             <Lull/>
             <Numbers/>
+            <FromPeers/>
         </section>
     }
 }
@@ -174,6 +176,7 @@ fn Stopped() -> impl IntoView {
             Origin::Catalogue(entry) => entry.length,
             Origin::Files(files) => files.iter().map(|file| file.length).sum(),
             Origin::Address { .. } => import.progress.map_or(0, |p| p.bytes_total),
+            Origin::Invite(invited) => invited.id.length,
         };
         match import.kept() {
             0 => "Nothing had been fetched yet.".into(),

@@ -8,6 +8,8 @@ use super::address::AddressField;
 use super::import::ImportPanel;
 use super::keeping::{Space, Taking};
 use super::offer::{FilePicker, Keeping, facts};
+use super::receive::Receive;
+use super::share::{ShareButton, SharePanel};
 use crate::page::{Page, now};
 use crate::state::{Action, Offers, entry_id};
 use crate::text;
@@ -36,6 +38,7 @@ pub fn Models() -> impl IntoView {
             </section>
             <Space/>
             <Offered/>
+            <Receive/>
             <section>
                 <h2>"From a file"</h2>
                 <p class="muted">
@@ -74,6 +77,7 @@ fn Stored(model: ModelSummary) -> impl IntoView {
     let complete = model.partial.is_none();
     let sound = complete && !model.damaged;
     let taken = model.clone();
+    let shared = model.clone();
     view! {
         <li class="card" class:loaded=move || loaded.get()>
             <div>
@@ -96,13 +100,14 @@ fn Stored(model: ModelSummary) -> impl IntoView {
             </div>
             <div class="actions">
                 {if sound {
-                    view! { <LoadOrUnload id loaded/> <Taking model=taken/> }.into_any()
+                    view! { <LoadOrUnload id loaded/> <Taking model=taken/> <ShareButton id/> }.into_any()
                 } else {
                     let words = if complete { "Repair" } else { "Continue" };
                     view! { <Continue id words/> }.into_any()
                 }}
                 <Remove id complete/>
             </div>
+            <SharePanel model=shared/>
         </li>
     }
 }

@@ -289,6 +289,7 @@ impl World {
             return;
         }
         self.drop_links(node);
+        let server = self.close_servers(node);
         let seed = self.chance.draw();
         let it = &mut self.nodes[node];
         it.life += 1;
@@ -296,6 +297,9 @@ impl World {
         it.swarm = Swarm::new(self.model.id, seed).unwrap();
         self.checks.restarted(node);
         self.begin(node);
+        if let Some(server) = server {
+            self.open_server(node, server);
+        }
     }
 
     pub fn give(&mut self, node: usize, input: Input<'_>) {

@@ -110,6 +110,18 @@ impl World {
         self.give(node, Input::OpenedServer { link });
     }
 
+    /// What it asked of servers is not answered any more.
+    pub fn close_servers(&mut self, node: usize) -> Option<Server> {
+        let mut server = None;
+        for known in self.links.values_mut() {
+            if known.server.is_some() && known.ends[0].node == node {
+                server = known.server.filter(|_| known.ends[0].is_open).or(server);
+                known.ends[0].is_open = false;
+            }
+        }
+        server
+    }
+
     pub fn answer_fetch(&mut self, node: usize, link: LinkId, piece: PieceIndex) {
         if !self.is_open(link, node) {
             return;

@@ -1,0 +1,256 @@
+//! Models that go to other browsers and come from them: what a person wished, what the worker
+//! reports, and the exchange of codes with another person.
+
+use std::collections::BTreeMap;
+
+use format::ModelId;
+use p2p::{Invite, P2pError};
+use protocol::{Command, InvitedModel, SwarmCommand, SwarmEvent, SwarmStatus};
+
+use super::{Action, App, Effect, Millis, Origin, Pace};
+use crate::error::AppError;
+use crate::text;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sharing {
+    /// What a person shares in this tab, until the page is closed.
+    wishes: BTreeMap<ModelId, ShareWish>,
+    rooms: BTreeMap<ModelId, RoomView>,
+    exchange: Option<(ModelId, Exchange)>,
+    /// A link that came with the page's own address, and what a person makes of it.
+    pub arrived: String,
+}
+
+/// How a person shares a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShareWish {
+    /// Address of a tracker, or nothing.
+    pub tracker: Option<String>,
+    /// Bytes a second, at most.
+    pub limit: Option<u32>,
+}
+
+/// One model that peers speak of, as the worker last said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoomView {
+    pub status: SwarmStatus,
+    pub up: Pace,
+    /// What a tracker refused.
+    pub refused: Option<String>,
+    /// How many have it and how many want it, says a tracker.
+    pub counts: Option<(u32, u32)>,
+}
+
+/// Codes that two people exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exchange {
+    /// The browser is asked where it can be reached.
+    Making,
+    /// To be given to the other person, who gives another back.
+    Offer(String),
+    /// To be given back.
+    Answer(String),
+    /// Both sides know each other; the connection is being made.
+    Connecting,
+    Failed(String),
+}
+
+impl Sharing {
+    pub fn wish(&self, model: ModelId) -> Option<&ShareWish> {
+        self.wishes.get(&model)
+    }
+
+    pub fn room(&self, model: ModelId) -> Option<&RoomView> {
+        self.rooms.get(&model)
+    }
+
+    pub fn exchange(&self, model: ModelId) -> Option<&Exchange> {
+        let (of, exchange) = self.exchange.as_ref()?;
+        (*of == model).then_some(exchange)
+    }
+
+    /// The link that leads others to a shared model; with an open offer, to this page alone.
+    pub fn invite(&self, model: ModelId, name: &str) -> Result<String, P2pError> {
+        let offer = match self.exchange(model) {
+            Some(Exchange::Offer(code)) => Some(code.clone()),
+            _ => None,
+        };
+        let wish = self.wishes.get(&model).cloned().unwrap_or_default();
+        let invite = Invite {
+            id: model,
+            name: name.into(),
+            sources: Vec::new(),
+            trackers: wish.tracker.into_iter().collect(),
+            offer,
+        };
+        invite.to_text()
+    }
+
+    /// The worker is gone, and with it every transfer.
+    pub fn lost(&mut self) {
+        self.rooms.clear();
+        self.exchange = None;
+    }
+}
+
+/// What a person pasted: a link, and perhaps a code behind it.
+pub fn read_pasted(pasted: &str) -> Result<(Invite, Option<String>), P2pError> {
+    let mut words = pasted.split_whitespace();
+    let link = words.next().unwrap_or_default();
+    let fragment = link.split_once('#').map_or(link, |(_, fragment)| fragment);
+    let invite = Invite::parse(fragment)?;
+    let code: String = words.collect();
+    let code = (!code.is_empty()).then_some(code);
+    let code = code.or_else(|| invite.offer.clone());
+    Ok((invite, code))
+}
+
+impl App {
+    pub(super) fn act_on_sharing(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Share { model, wish, seed } => {
+                if !self.library.complete(model) {
+                    return Vec::new();
+                }
+                self.sharing.wishes.insert(model, wish);
+                self.ask_to_share(model, seed)
+            }
+            Action::Unshare(model) => {
+                self.sharing.wishes.remove(&model);
+                self.sharing.exchange = None;
+                let unshare = Command::Swarm(SwarmCommand::Unshare { model });
+                let mut effects = vec![Effect::LeavePeers(model)];
+                effects.extend(self.send(unshare));
+                effects
+            }
+            Action::Receive {
+                pasted,
+                gives,
+                seed,
+            } => self.receive(&pasted, gives, seed),
+            Action::ReceiveAgain(invited) => {
+                self.import(invited.name.clone(), Origin::Invite(invited))
+            }
+            Action::Invited(link) => {
+                self.sharing.arrived = link;
+                Vec::new()
+            }
+            Action::MakeOffer(model) => {
+                self.sharing.exchange = Some((model, Exchange::Making));
+                vec![Effect::MakeOffer(model)]
+            }
+            Action::TakeAnswer(model, code) => {
+                self.sharing.exchange = Some((model, Exchange::Making));
+                vec![Effect::TakeAnswer(model, code)]
+            }
+            Action::Exchanged(model, exchange) => {
+                self.sharing.exchange = Some((model, exchange));
+                Vec::new()
+            }
+            Action::TrackerSaid {
+                model,
+                counts,
+                refused,
+            } => {
+                if let Some(room) = self.sharing.rooms.get_mut(&model) {
+                    room.counts = counts.or(room.counts);
+                    room.refused = refused;
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn ask_to_share(&mut self, model: ModelId, seed: u64) -> Vec<Effect> {
+        let Some(wish) = self.sharing.wishes.get(&model).cloned() else {
+            return Vec::new();
+        };
+        let share = SwarmCommand::Share {
+            model,
+            trackers: wish.tracker.into_iter().collect(),
+            limit: wish.limit,
+            seed,
+        };
+        self.send(Command::Swarm(share)).into_iter().collect()
+    }
+
+    /// A new owner of the files knows nothing of what was shared before.
+    pub(super) fn share_again(&mut self, seed: u64) -> Vec<Effect> {
+        let models: Vec<ModelId> = self.sharing.wishes.keys().copied().collect();
+        let effects = models
+            .into_iter()
+            .map(|model| self.ask_to_share(model, seed));
+        effects.collect::<Vec<_>>().concat()
+    }
+
+    fn receive(&mut self, pasted: &str, gives: bool, seed: u64) -> Vec<Effect> {
+        let (invite, code) = match read_pasted(pasted) {
+            Ok(read) => read,
+            Err(error) => {
+                self.notices.add(text::invite_refused(&error));
+                return Vec::new();
+            }
+        };
+        let model = invite.id;
+        let invited = InvitedModel {
+            id: model,
+            name: invite.name.clone(),
+            sources: invite.sources,
+            trackers: invite.trackers,
+            gives,
+            seed,
+        };
+        // A second code for a transfer that runs is one more peer.
+        let runs = self.imports.current().is_some_and(
+            |import| matches!(&import.origin, Origin::Invite(running) if running.id == model),
+        );
+        let mut effects = match runs && self.imports.running() {
+            true => Vec::new(),
+            false => self.import(invite.name, Origin::Invite(invited)),
+        };
+        if let Some(code) = code.filter(|_| self.imports.running()) {
+            self.sharing.exchange = Some((model, Exchange::Making));
+            effects.push(Effect::AnswerCode(model, code));
+        }
+        effects
+    }
+
+    pub(super) fn heard_of_peers(&mut self, now: Millis, event: SwarmEvent) -> Vec<Effect> {
+        match event {
+            SwarmEvent::Status(status) => {
+                let model = status.model;
+                let before = self.sharing.rooms.remove(&model);
+                let mut room = before.unwrap_or_else(|| RoomView {
+                    status: status.clone(),
+                    up: Pace::default(),
+                    refused: None,
+                    counts: None,
+                });
+                room.up.note(now, status.up);
+                let is_connected = status.peers.len() > room.status.peers.len();
+                room.status = status;
+                self.sharing.rooms.insert(model, room);
+                // The exchange of codes has done its work.
+                if is_connected && self.sharing.exchange(model).is_some() {
+                    self.sharing.exchange = None;
+                }
+            }
+            SwarmEvent::Ended { model } => {
+                self.sharing.rooms.remove(&model);
+                self.sharing.wishes.remove(&model);
+                if self.sharing.exchange(model).is_some() {
+                    self.sharing.exchange = None;
+                }
+            }
+            SwarmEvent::Close { .. } => {}
+        }
+        Vec::new()
+    }
+}
+
+/// The worker's numbers do not matter to a person; why a code is of no use does.
+pub fn exchange_failed(error: &AppError) -> Exchange {
+    let report = text::report(error);
+    Exchange::Failed(format!("{} {}", report.what, report.remedy))
+}
