@@ -325,7 +325,7 @@ impl TrackerClient {
                 .insert(offer.offer_id, self.now_ms + OFFER_LIFE_MS);
         }
         let mut announce = Announce::new(self.hash, name, event, self.progress);
-        announce.numwant = Some(offers.len() as f64);
+        announce.numwant = Some(offers.len() as u64);
         announce.offers = Some(offers);
         self.send(&announce);
         self.reply_due = Some(self.now_ms + REPLY_WAIT_MS);
@@ -360,7 +360,7 @@ impl TrackerClient {
         {
             self.told_complete = true;
             let mut announce = Announce::new(self.hash, name, "completed", self.progress);
-            announce.numwant = Some(0.0);
+            announce.numwant = Some(0);
             self.send(&announce);
         }
     }
@@ -376,7 +376,7 @@ impl TrackerClient {
         self.drop_offers();
         if let Line::Up { name, joined: true } = self.line {
             let mut announce = Announce::new(self.hash, name, "stopped", self.progress);
-            announce.numwant = Some(0.0);
+            announce.numwant = Some(0);
             self.send(&announce);
         }
         if !matches!(self.line, Line::Down { .. }) {

@@ -80,15 +80,31 @@ pub struct Announce {
     pub peer_id: PeerId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uploaded: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub downloaded: Option<f64>,
+    #[serde(
+        default,
+        deserialize_with = "whole",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub uploaded: Option<u64>,
+    #[serde(
+        default,
+        deserialize_with = "whole",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub downloaded: Option<u64>,
     /// Bytes that are still to come; nothing said is not a seeder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub numwant: Option<f64>,
+    #[serde(
+        default,
+        deserialize_with = "whole",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub left: Option<u64>,
+    #[serde(
+        default,
+        deserialize_with = "whole",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub numwant: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offers: Option<Vec<OfferText>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +113,12 @@ pub struct Announce {
     pub offer_id: Option<OfferId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<SdpText>,
+}
+
+/// JavaScript knows one kind of number, and says nothing for infinity.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    // The conversion saturates.
+    Ok(Option::<f64>::deserialize(deserializer)?.map(|number| number as u64))
 }
 
 /// How far a peer is, as it tells a tracker.
@@ -115,9 +137,9 @@ impl Announce {
             info_hash,
             peer_id,
             event: Some(event.into()),
-            uploaded: Some(progress.uploaded as f64),
-            downloaded: Some(progress.downloaded as f64),
-            left: Some(progress.left as f64),
+            uploaded: Some(progress.uploaded),
+            downloaded: Some(progress.downloaded),
+            left: Some(progress.left),
             numwant: None,
             offers: None,
             to_peer_id: None,

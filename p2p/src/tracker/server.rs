@@ -175,7 +175,7 @@ impl TrackerServer {
             if self.is_own(socket, hash, name) {
                 self.forget(hash, name);
             }
-            return;
+            return self.send_counts(socket, hash);
         }
         if let Err(reason) = self.enter(socket, &announce) {
             return self.refuse(socket, "announce", hash_text, reason);
@@ -185,6 +185,13 @@ impl TrackerServer {
         {
             return self.pass_answer(hash, name, to, offer_id, answer);
         }
+        self.send_counts(socket, hash);
+        let to_nobody = announce.event.as_deref() == Some("completed");
+        let offers = announce.offers.filter(|_| !to_nobody).unwrap_or_default();
+        self.pass_offers(hash, name, &offers);
+    }
+
+    fn send_counts(&mut self, to: SocketId, hash: InfoHash) {
         let (complete, incomplete) = self.counts(hash);
         let reply = json!({
             "action": "announce",
@@ -193,10 +200,7 @@ impl TrackerServer {
             "complete": complete,
             "incomplete": incomplete,
         });
-        self.send(socket, &reply);
-        let to_nobody = announce.event.as_deref() == Some("completed");
-        let offers = announce.offers.filter(|_| !to_nobody).unwrap_or_default();
-        self.pass_offers(hash, name, &offers);
+        self.send(to, &reply);
     }
 
     fn is_own(&self, socket: SocketId, hash: InfoHash, name: PeerId) -> bool {
@@ -226,7 +230,7 @@ impl TrackerServer {
         }
         known.names.insert(hash, name);
         let was_seeder = swarm.peers.get(&name).is_some_and(|peer| peer.is_seeder);
-        let is_seeder = announce.left == Some(0.0)
+        let is_seeder = announce.left == Some(0)
             || announce.event.as_deref() == Some("completed")
             || (announce.left.is_none() && was_seeder);
         if announce.event.as_deref() == Some("completed") && !was_seeder {
