@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Private chat with small language models: convert, inspect, run and serve model files.
 ///
-/// Nothing is sent anywhere. Exit codes: 0 good, 2 wrong usage, 3 the input was refused,
+/// Nothing is sent anywhere but by seed, fetch and serve. Exit codes: 0 good, 2 wrong usage, 3 the input was refused,
 /// 1 anything else.
 #[derive(Parser)]
 #[command(name = "tinyrustlm", version, max_term_width = 100)]
@@ -35,8 +35,14 @@ pub enum Command {
     Tokenize(Tokenize),
     /// Measure load, first token, prefill, decode and stopping with fixed prompts.
     Bench(Bench),
-    /// Serve the app and the models of a folder to browsers.
+    /// Serve the app and the models of a folder to browsers, with a tracker for sharing.
     Serve(Serve),
+    /// Give a model to whoever has the link that this prints.
+    Seed(Seed),
+    /// Get the model of a link, from peers and servers at once; goes on where it was interrupted.
+    Fetch(Fetch),
+    /// Write a torrent of a model, for other programs.
+    Torrent(Torrent),
 }
 
 #[derive(Args)]
@@ -196,6 +202,9 @@ pub struct Serve {
     /// Address to listen on. Anything but loopback is open to the network.
     #[arg(long, default_value = "127.0.0.1")]
     pub host: std::net::IpAddr,
+    /// The address by which others reach this server, for the links; by default what it listens on.
+    #[arg(long, value_name = "URL")]
+    pub public: Option<String>,
     /// Slow every answer down to this many bytes a second.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     pub throttle: Option<u64>,
@@ -205,4 +214,73 @@ pub struct Serve {
     /// Append one JSON line for every request: method, path, range, status.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+}
+
+/// How peers are reached.
+#[derive(Args)]
+pub struct Reach {
+    /// Use only this address of this machine.
+    #[arg(long, value_name = "IP")]
+    pub listen: Option<std::net::IpAddr>,
+    /// A server that helps through routers: stun:HOST:PORT, or turn:HOST:PORT,USER,PASSWORD. It
+    /// learns this machine's address. None by default.
+    #[arg(long, value_name = "URL")]
+    pub ice_server: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Seed {
+    pub model: PathBuf,
+    /// A tracker (ws:// or wss://) where others find this.
+    #[arg(long, value_name = "URL")]
+    pub tracker: Vec<String>,
+    /// An address (http:// or https://) of the same file, to be named in the link.
+    #[arg(long, value_name = "URL")]
+    pub source: Vec<String>,
+    /// Connect to one other by codes that two people exchange, without any server.
+    #[arg(long)]
+    pub manual: bool,
+    /// The app's address, to make a link that opens it.
+    #[arg(long, value_name = "URL")]
+    pub app: Option<String>,
+    /// Bytes a second to give at most, to all together.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub upload: Option<u32>,
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Give wrong bytes, to see what others do about it.
+    #[arg(long, hide = true)]
+    pub lie: bool,
+}
+
+#[derive(Args)]
+pub struct Fetch {
+    /// What `seed`, `serve` or the app printed, or its part from #slm1= on.
+    pub link: String,
+    /// The .slm file to write; by default named after the model. It appears only when complete.
+    #[arg(short, long, value_name = "OUT.slm")]
+    pub output: Option<PathBuf>,
+    /// Give to others what is here, while the rest comes.
+    #[arg(long)]
+    pub share: bool,
+    /// With --share: bytes a second to give at most, to all together.
+    #[arg(long, value_name = "BYTES", requires = "share",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub upload: Option<u32>,
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+#[derive(Args)]
+pub struct Torrent {
+    pub model: PathBuf,
+    /// The .torrent file to write; by default beside the model.
+    #[arg(short, long, value_name = "OUT.torrent")]
+    pub output: Option<PathBuf>,
+    /// An address (http:// or https://) of the same file, for those who fetch it from a server.
+    #[arg(long, value_name = "URL")]
+    pub source: Vec<String>,
+    /// A tracker of BitTorrent.
+    #[arg(long, value_name = "URL")]
+    pub tracker: Vec<String>,
 }

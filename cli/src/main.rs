@@ -10,7 +10,9 @@ mod lines;
 mod model;
 mod run;
 mod serve;
+mod share;
 mod tokenize;
+mod torrent;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,9 @@ fn main() -> ExitCode {
         Command::Tokenize(args) => tokenize::tokenize(args),
         Command::Bench(args) => bench::bench(args),
         Command::Serve(args) => serve::serve(args),
+        Command::Seed(args) => share::seed::seed(args),
+        Command::Fetch(args) => share::fetch::fetch(args),
+        Command::Torrent(args) => torrent::torrent(args),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,9 +1,10 @@
-//! The app, the models and the headers that a browser needs, on one port.
+//! The app, the models, the headers that a browser needs and a tracker, on one port.
 
 mod headers;
 mod log;
 mod offers;
 mod throttle;
+mod tracker;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,9 +17,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::services::{ServeDir, ServeFile};
 
+use format::ModelId;
+use p2p::Invite;
+use protocol::CatalogueEntry;
+
 use crate::args::Serve;
 use crate::failure::Failure;
 use offers::Offers;
+use tracker::Tracker;
+
+/// Where the tracker listens.
+const TRACKER_PATH: &str = "/announce";
 
 pub fn serve(args: &Serve) -> Result<(), Failure> {
     if !args.app.join("index.html").is_file() {
@@ -58,6 +67,17 @@ async fn listen(args: &Serve, offers: Offers) -> Result<(), Failure> {
             models.join(", ")
         }
     );
+    let public = args
+        .public
+        .clone()
+        .unwrap_or_else(|| format!("http://{}", reachable(bound)));
+    for entry in &offers.catalogue.models {
+        println!(
+            "Link to {}: {}",
+            entry.name,
+            link(public.trim_end_matches('/'), entry)?
+        );
+    }
     println!("Open the address in a browser. Ctrl-C stops.");
     let router = router(args, offers)?;
     axum::serve(listener, router)
@@ -70,8 +90,56 @@ async fn listen(args: &Serve, offers: Offers) -> Result<(), Failure> {
         .map_err(|error| Failure::Machine(error.to_string()))
 }
 
+/// Where others find what listens on every address of this machine.
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    match crate::share::own_address().filter(|_| bound.ip().is_unspecified()) {
+        Some(address) => SocketAddr::new(address, bound.port()),
+        None => bound,
+    }
+}
+
+/// Opens the app with an invite to one of the models here: this server has the file, and its
+/// tracker knows who else has.
+fn link(public: &str, entry: &CatalogueEntry) -> Result<String, Failure> {
+    let tracker = match public.strip_prefix("http") {
+        Some(rest) => format!("ws{rest}{TRACKER_PATH}"),
+        None => {
+            return Err(Failure::Usage(
+                "--public is an http:// or https:// address".into(),
+            ));
+        }
+    };
+    let invite = Invite {
+        id: ModelId {
+            root: entry.root,
+            length: entry.length,
+        },
+        name: entry.name.clone(),
+        sources: vec![format!("{public}/models/{}", escape(&entry.url))],
+        trackers: vec![tracker],
+        offer: None,
+    };
+    crate::share::seed::link(Some(&format!("{public}/")), &invite)
+}
+
+/// A file name as part of an address.
+fn escape(name: &str) -> String {
+    let mut escaped = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
 fn router(args: &Serve, offers: Offers) -> Result<Router, Failure> {
     let isolated = !args.no_isolation_headers;
+    let tracker = Tracker::new()?;
+    tokio::spawn(tracker.clone().sweep());
     let mut router = Router::new()
         .route("/models/{file}", get(model_file))
         .with_state(Arc::new(offers))
@@ -88,7 +156,11 @@ fn router(args: &Serve, offers: Offers) -> Result<Router, Failure> {
         let log = Arc::new(log::Log::open(path)?);
         router = router.layer(middleware::from_fn_with_state(log, log::record));
     }
-    Ok(router)
+    // Outside of those layers: it is no file, and who is there is nobody else's business.
+    let tracker = Router::new()
+        .route(TRACKER_PATH, get(tracker::announce))
+        .with_state(tracker);
+    Ok(tracker.merge(router))
 }
 
 /// The catalogue, a model, or a model's piece hashes; other files of the folder are not served.
