@@ -206,10 +206,18 @@ fn a_liar_is_named_and_the_model_comes_from_another() {
 
 /// Bytes of the pieces that lie in a file that arrives: those that are not all zero.
 fn bytes_in(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let part = entries.into_iter().find(|path| path.extension().is_some_and(|it| it == "part"));
-    let bytes = part.map(|part| std::fs::read(part).unwrap()).unwrap_or_default();
-    let pieces = bytes.chunks(1 << 20).filter(|piece| piece.iter().any(|byte| *byte != 0));
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let part = entries
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|it| it == "part"));
+    let bytes = part
+        .map(|part| std::fs::read(part).unwrap())
+        .unwrap_or_default();
+    let pieces = bytes
+        .chunks(1 << 20)
+        .filter(|piece| piece.iter().any(|byte| *byte != 0));
     pieces.map(|piece| piece.len() as u64).sum()
 }
 

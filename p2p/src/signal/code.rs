@@ -99,8 +99,12 @@ fn decode(text: &str) -> Result<Vec<u8>, P2pError> {
         return Err(SignalFault::TooLong.into());
     }
     let packed: String = text.split_ascii_whitespace().collect();
-    let bytes = URL_SAFE_NO_PAD.decode(packed);
-    Ok(bytes.map_err(|_| SignalFault::NotACode)?)
+    // So begins every code; a cut one often has no whole last byte.
+    let cause = match packed.starts_with('A') {
+        true => SignalFault::Damaged,
+        false => SignalFault::NotACode,
+    };
+    URL_SAFE_NO_PAD.decode(packed).map_err(|_| cause.into())
 }
 
 fn checksum(bytes: &[u8]) -> [u8; TAG_BYTES] {
