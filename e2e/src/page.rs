@@ -26,7 +26,7 @@ impl<'a> Page<'a> {
     }
 
     /// The page that is shown already.
-    pub(crate) fn shown(browser: &'a Browser) -> Page<'a> {
+    pub fn shown(browser: &'a Browser) -> Page<'a> {
         Page { browser }
     }
 

@@ -324,6 +324,11 @@ impl App {
         {
             return self.load(entry_id(entry), true);
         }
+        if let Origin::Invite(invited) = &origin
+            && self.library.complete(invited.id)
+        {
+            return self.load(invited.id, true);
+        }
         match self.imports.begin(name, origin) {
             Ok(command) => self.send(command).into_iter().collect(),
             Err(error) => {

@@ -86,10 +86,12 @@ impl Sharing {
         invite.to_text()
     }
 
-    /// The worker is gone, and with it every transfer.
-    pub fn lost(&mut self) {
+    /// The worker is gone, and with it every transfer; whether there may have been any.
+    pub fn lost(&mut self) -> bool {
+        let was_idle = self.rooms.is_empty() && self.wishes.is_empty() && self.exchange.is_none();
         self.rooms.clear();
         self.exchange = None;
+        !was_idle
     }
 }
 

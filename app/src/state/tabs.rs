@@ -90,10 +90,10 @@ impl App {
         self.engine = Engine::Empty;
         self.measures.lost();
         self.bench.lost();
-        self.sharing.lost();
+        let leave = self.sharing.lost().then_some(Effect::LeaveAllPeers);
         let ended = self.chat.lost(now).map(Effect::SaveConversation);
-        let first = [Effect::MarkLoad(None), Effect::LeaveAllPeers];
-        first.into_iter().chain(ended).collect()
+        let first = [Effect::MarkLoad(None)].into_iter();
+        first.chain(leave).chain(ended).collect()
     }
 
     /// Whether the worker may be started again without being asked.

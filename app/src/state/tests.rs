@@ -16,6 +16,7 @@ mod answer;
 mod bench;
 mod import;
 mod keeping;
+mod sharing;
 mod value;
 mod visit;
 
