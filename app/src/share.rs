@@ -97,18 +97,22 @@ impl Rooms {
 
     fn keep_up(&self, page: Page, status: &SwarmStatus) {
         let wanted: Vec<String> = status.trackers.clone();
-        let lines: Vec<Rc<Line>> = {
+        let (gone, lines) = {
             let mut state = self.0.borrow_mut();
             let room = state.rooms.entry(status.model).or_default();
-            let gone = room.lines.extract_if(.., |url, _| !wanted.contains(url));
-            gone.for_each(|(_, line)| line.stop());
+            let known = std::mem::take(&mut room.lines);
+            let (kept, gone) = known.into_iter().partition(|(url, _)| wanted.contains(url));
+            room.lines = kept;
+            let gone: BTreeMap<String, Rc<Line>> = gone;
             for url in wanted {
                 let rooms = self.clone();
                 let begin = || Line::open(page, rooms, status.model, &url);
                 room.lines.entry(url.clone()).or_insert_with(begin);
             }
-            room.lines.values().cloned().collect()
+            let lines: Vec<Rc<Line>> = room.lines.values().cloned().collect();
+            (gone, lines)
         };
+        gone.values().for_each(|line| line.stop());
         let wants_more = status.fetches && status.peers.len() < PEERS_ENOUGH;
         for line in lines {
             line.keep_up(status, if wants_more { OFFERS_MAX } else { 0 });

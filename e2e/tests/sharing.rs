@@ -6,112 +6,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod model;
+mod someone;
 
-use std::path::Path;
-use std::time::Duration;
-
-use e2e::{Browser, Engine, Options, Page, Profile, Server};
-use serde_json::json;
-
-const START: Duration = Duration::from_secs(120);
-const TRANSFER: Duration = Duration::from_secs(120);
-const CODE: Duration = Duration::from_secs(30);
-
-/// A browser with a profile of its own, on the page of models.
-struct Someone {
-    browser: Browser,
-    _profile: Profile,
-}
-
-impl Someone {
-    async fn new(engine: Engine, server: &Server) -> Someone {
-        let profile = Profile::fresh().unwrap();
-        let browser = Browser::start_engine(engine, &profile).await.unwrap();
-        Page::open(&browser, &server.url("#/models")).await.unwrap();
-        Someone {
-            browser,
-            _profile: profile,
-        }
-    }
-
-    /// With the model in storage, from a file.
-    async fn with_model(engine: Engine, server: &Server, file: &Path) -> Someone {
-        let someone = Someone::new(engine, server).await;
-        someone.page().choose(file).await.unwrap();
-        // It is loaded at once, which leads to the chat.
-        someone.wait_model().await;
-        someone.click("#nav-models").await;
-        someone
-    }
-
-    fn page(&self) -> Page<'_> {
-        Page::shown(&self.browser)
-    }
-
-    async fn click(&self, selector: &str) {
-        self.page().click(selector).await.unwrap();
-    }
-
-    async fn wait_model(&self) {
-        self.page().wait_state("ready", TRANSFER).await.unwrap();
-    }
-
-    /// The first value that a field has.
-    async fn value(&self, selector: &str) -> String {
-        let probe = format!("return document.querySelector('{selector}')?.value ?? ''");
-        let value = self.browser.wait(selector, CODE, &probe).await.unwrap();
-        value.as_str().unwrap().to_owned()
-    }
-
-    async fn fill(&self, selector: &str, words: &str) {
-        let script = "
-            const field = document.querySelector(args[0]);
-            field.value = args[1];
-            field.dispatchEvent(new Event('input', { bubbles: true }));";
-        self.browser
-            .js(script, &[json!(selector), json!(words)])
-            .await
-            .unwrap();
-    }
-
-    /// Waits until so many percent of a model have come.
-    async fn wait_percent(&self, percent: u64) {
-        self.page().wait_percent(percent, TRANSFER).await.unwrap();
-    }
-
-    async fn files(&self) -> Vec<String> {
-        self.page().stored_models().await.unwrap()
-    }
-
-    /// Shares the one model that is here, by an offer for one person: the link with it.
-    async fn offer(&self) -> String {
-        self.click(".share-offer").await;
-        self.value(".share-code").await
-    }
-
-    async fn share(&self) -> String {
-        self.click(".share").await;
-        self.value(".share-link").await
-    }
-
-    /// Pastes a link, and agrees.
-    async fn receive(&self, link: &str) {
-        self.click("#nav-models").await;
-        self.fill("#receive-input", link).await;
-        self.click("#receive-start").await;
-    }
-}
-
-/// Two steps without a server: an offer in the link, and a code that goes back.
-async fn connect(giver: &Someone, taker: &Someone) {
-    giver.share().await;
-    let link = giver.offer().await;
-    assert!(link.contains("&offer="), "{link}");
-    taker.receive(&link).await;
-    let answer = taker.value("#receive-answer").await;
-    giver.fill(".share-answer", &answer).await;
-    giver.click(".share-connect").await;
-}
+use e2e::{Engine, Options, Server};
+use someone::{CODE, Someone, connect};
 
 async fn by_codes(from: Engine, to: Engine) {
     let server = Server::start(Options::default()).unwrap();
@@ -176,11 +74,68 @@ async fn a_source_that_dies_is_replaced_by_another() {
     assert!(taker.files().await.contains(&whole));
 }
 
-/// At most 200 kB/s.
+/// At most 1 MB/s.
 async fn slow(giver: &Someone) {
     let script = "
         const select = document.querySelector('.share-speed select');
-        select.value = '3';
+        select.value = '2';
         select.dispatchEvent(new Event('change', { bubbles: true }));";
     giver.browser.js(script, &[]).await.unwrap();
+}
+
+/// Found through the server's own tracker, which the link names.
+async fn share_by_tracker(giver: &Someone, server: &Server) -> String {
+    giver.share().await;
+    let tracker = format!("ws://{}/announce", server.host);
+    giver.fill(".share-tracker", &tracker).await;
+    giver.click(".share-tracker-use").await;
+    let probe = "
+        const link = document.querySelector('.share-link').value;
+        return link.includes('&tr=') && link";
+    let link = giver.browser.wait("link with a tracker", CODE, probe).await;
+    link.unwrap().as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn many_find_each_other_through_a_tracker() {
+    let server = Server::start(Options::default()).unwrap();
+    let model = model::of_six_mebibytes();
+    let giver = Someone::with_model(Engine::Chromium, &server, &model.path).await;
+    let link = share_by_tracker(&giver, &server).await;
+    let first = Someone::new(Engine::Firefox, &server).await;
+    let second = Someone::new(Engine::Chromium, &server).await;
+    first.receive(&link).await;
+    second.receive(&link).await;
+    first.wait_model().await;
+    second.wait_model().await;
+    let whole = format!("{}.slm", model.root);
+    for taker in [first, second] {
+        assert!(taker.files().await.contains(&whole));
+    }
+}
+
+/// The tab that has the files and the connections is closed half way: the one that asked for the
+/// model becomes the owner, finds the giver again, and what had come is not fetched again.
+#[tokio::test]
+async fn the_owners_tab_is_closed_half_way() {
+    let server = Server::start(Options::default()).unwrap();
+    let model = model::of_six_mebibytes();
+    let giver = Someone::with_model(Engine::Chromium, &server, &model.path).await;
+    let link = share_by_tracker(&giver, &server).await;
+    slow(&giver).await;
+    let taker = Someone::new(Engine::Chromium, &server).await;
+    let owner = taker.browser.shown().await.unwrap();
+    let (asker, _) = taker
+        .browser
+        .open_tab(&server.url("#/models"))
+        .await
+        .unwrap();
+    taker.receive(&link).await;
+    taker.wait_percent(30).await;
+    taker.browser.show(&owner).await.unwrap();
+    taker.browser.client.close_window().await.unwrap();
+    taker.browser.show(&asker).await.unwrap();
+    taker.wait_model().await;
+    let whole = format!("{}.slm", model.root);
+    assert!(taker.files().await.contains(&whole));
 }

@@ -213,6 +213,23 @@ fn a_model_that_does_not_fit_is_refused_before_its_weights_are_fetched() {
     assert!(!taker.names().contains(&names::part(model.id().root)));
 }
 
+/// A person names a tracker and a limit while it is shared.
+#[test]
+fn how_a_model_is_shared_can_change() {
+    let model = small();
+    let mut giver = World::with(&model);
+    giver.share(model.id());
+    giver.run();
+    giver.command(Command::Swarm(SwarmCommand::Share {
+        model: model.id(),
+        trackers: vec!["wss://t.example".into()],
+        limit: Some(1_000),
+        seed: 1,
+    }));
+    assert_eq!(status(&giver).trackers, ["wss://t.example"]);
+    assert!(status(&giver).gives);
+}
+
 #[test]
 fn a_deleted_model_is_not_shared_and_one_that_is_not_here_neither() {
     let model = small();

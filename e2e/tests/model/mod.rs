@@ -1,4 +1,4 @@
-//! A sound model of 6 MiB, no two pieces of which are alike.
+//! Sound models for transfers, no two pieces of which are alike.
 
 #![allow(dead_code)]
 
@@ -15,15 +15,18 @@ pub struct Model {
     _folder: TempDir,
 }
 
-/// An embedding of many rows; it computes something, and has no words.
 pub fn of_six_mebibytes() -> Model {
-    const ROWS: u32 = 48_000;
+    of_rows(48_000)
+}
+
+/// An embedding of many rows of 128 bytes; it computes something, and has no words.
+pub fn of_rows(rows: u32) -> Model {
     let (header, _) = Recipe::FLOAT.file().unwrap();
     let mut manifest = header.manifest;
     manifest.name = "six".into();
     manifest.licence = Some("MIT".into());
-    manifest.architecture.vocab = ROWS;
-    manifest.tensors.get_mut("embed").unwrap().shape.rows = ROWS;
+    manifest.architecture.vocab = rows;
+    manifest.tensors.get_mut("embed").unwrap().shape.rows = rows;
     let header = Header::layout(manifest).unwrap();
     let mut file = header.to_bytes();
     file.resize(header.file_len as usize, 0);

@@ -50,7 +50,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     fn share(&mut self, wish: Wish) {
         let model = wish.model;
         if self.desk.shares(model) {
-            return self.desk.limit(model, wish.limit);
+            return self.desk.change_share(model, wish.trackers, wish.limit);
         }
         let is_whole = self.shelf.complete(model).is_some();
         if !is_whole || self.desk.is_fetched(model) || self.removals.concern(model.root) {

@@ -278,7 +278,16 @@ impl Desk {
         Ok(())
     }
 
-    pub fn limit(&mut self, id: ModelId, total: Option<u32>) {
+    /// It is shared already, and now in this way.
+    pub fn change_share(&mut self, id: ModelId, trackers: Vec<String>, limit: Option<u32>) {
+        if let Some(entry) = self.swarms.by_model.get_mut(&id) {
+            entry.trackers = trackers;
+        }
+        self.limit(id, limit);
+        self.tell_swarm(id);
+    }
+
+    fn limit(&mut self, id: ModelId, total: Option<u32>) {
         let limits = UploadLimits { total, each: None };
         self.swarm(id, p2p::Input::Limit(limits));
     }
@@ -368,6 +377,9 @@ impl Desk {
     }
 
     pub fn time_of_swarms(&mut self) {
+        if self.swarms.wake_ms.is_none_or(|at| at > self.now_ms) {
+            return;
+        }
         self.swarms.wake_ms = None;
         let ids: Vec<ModelId> = self.swarms.by_model.keys().copied().collect();
         for id in ids {

@@ -75,6 +75,10 @@ impl Transfers {
     }
 
     pub fn time(&mut self, now_ms: u64, out: &mut VecDeque<Output>) {
+        // Others ask for times, too.
+        if self.wake_ms.is_none_or(|at| at > now_ms) {
+            return;
+        }
         self.wake_ms = None;
         self.each(out, |transfer| transfer.time(now_ms));
     }
