@@ -91,14 +91,22 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImportSource {
     /// The file handle is attached to the message.
-    File { name: String, length: u64 },
+    File {
+        name: String,
+        length: u64,
+    },
     /// A model of the server's catalogue, fetched by Range requests.
     Catalogue(CatalogueEntry),
     /// The parts of one GGUF model or the files of a folder called `name`; their handles are
     /// attached in this order.
-    Files { name: String, files: Vec<NamedFile> },
+    Files {
+        name: String,
+        files: Vec<NamedFile>,
+    },
     /// Any address of a `.slm` or GGUF file, or of one part of a split GGUF.
-    Address { url: String },
+    Address {
+        url: String,
+    },
     Invite(InvitedModel),
 }
 
