@@ -3,8 +3,8 @@
 //! Reading order: `state` (plain data, one `App` that takes actions and events and answers with
 //! effects), `markdown` and `text` (what is shown, still plain), `record` (what is kept), `error`.
 //! Then the shells, which exist only in the browser: `page` (state in a signal, effects carried
-//! out), `link` (the worker's port), `share` (connections to other browsers), `intake` (files from outside), `export` (models to outside),
-//! `saved` (IndexedDB), `other_tabs`, `views`.
+//! out), `link` (the worker's port), `share` (connections to other browsers), `intake` (files from
+//! outside), `export` (models to outside), `saved` (IndexedDB), `other_tabs`, `views`.
 //!
 //! Invariant: nothing above the shells knows a signal, a clock, a random number or the browser,
 //! so everything a person can do is tested natively by feeding data.

@@ -2,8 +2,8 @@
 //!
 //! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
 //! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
-//! `imports` (with `pace`), `sharing`, `engine`, `tabs`, `chat`, `settings`, `measures`, `bench`, `notes`,
-//! `notices`, then the two entrances, `action` and `event`.
+//! `imports` (with `pace`), `sharing`, `engine`, `tabs`, `chat`, `settings`, `measures`, `bench`,
+//! `notes`, `notices`, then the two entrances, `action` and `event`.
 
 mod action;
 mod bench;

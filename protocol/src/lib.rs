@@ -2,10 +2,9 @@
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
 //! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `receipt` (what
-//! really ran), `message` (page and worker), `sharing` (and with it, of peers), `tabs` (workers of
-//! several tabs), `catalogue` (what a server offers),
-//! `diagnosis` (a failure and its circumstances), `bench` (figures
-//! of a device), `wire` (bytes of a message).
+//! really ran), `imports` and `message` (page and worker), `sharing` (the same, of peers), `tabs`
+//! (workers of several tabs), `catalogue` (what a server offers), `diagnosis` (a failure and its
+//! circumstances), `bench` (figures of a device), `wire` (bytes of a message).
 #![no_std]
 
 extern crate alloc;
@@ -16,6 +15,7 @@ pub mod abi;
 mod bench;
 mod catalogue;
 mod diagnosis;
+mod imports;
 mod lanes;
 mod manifest;
 mod message;
@@ -36,6 +36,7 @@ pub use catalogue::{
 pub use diagnosis::{
     DIAGNOSIS_SCHEMA, DiagnosticDetails, DiagnosticRecord, FailureRecord, ResourceSnapshot,
 };
+pub use imports::{ForeignImport, ImportPhase, ImportProgress, ImportSource, NamedFile};
 pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
     SHARED_PAGES_MAX,

@@ -11,8 +11,8 @@ use format::{Digest, ModelId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, InvitedModel, LaneId,
-    SwarmCommand, SwarmEvent, TabRole,
+    CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, ForeignImport, ImportProgress,
+    ImportSource, LaneId, SwarmCommand, SwarmEvent, TabRole,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -86,36 +86,6 @@ pub enum Command {
     /// Takes the work away from a tab that does not answer; only on a person's word.
     TakeOver,
     Swarm(SwarmCommand),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ImportSource {
-    /// The file handle is attached to the message.
-    File {
-        name: String,
-        length: u64,
-    },
-    /// A model of the server's catalogue, fetched by Range requests.
-    Catalogue(CatalogueEntry),
-    /// The parts of one GGUF model or the files of a folder called `name`; their handles are
-    /// attached in this order.
-    Files {
-        name: String,
-        files: Vec<NamedFile>,
-    },
-    /// Any address of a `.slm` or GGUF file, or of one part of a split GGUF.
-    Address {
-        url: String,
-    },
-    Invite(InvitedModel),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedFile {
-    /// Without folders.
-    pub name: String,
-    /// Bytes.
-    pub length: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,12 +250,6 @@ pub struct Offered {
     pub refused: Option<ErrorReport>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ForeignImport {
-    pub name: String,
-    pub progress: ImportProgress,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     Start,
@@ -336,27 +300,6 @@ pub enum ChatAbility {
     NoTokenizer,
     /// No chat template in the source.
     NoTemplate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ImportProgress {
-    pub import: ImportId,
-    pub phase: ImportPhase,
-    /// Bytes and pieces done in this phase. A resumed import starts above zero.
-    pub bytes: u64,
-    pub bytes_total: u64,
-    pub pieces: u32,
-    pub pieces_total: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ImportPhase {
-    /// Reading a local file once to learn its identity.
-    Checking,
-    /// Turning a foreign format into `.slm`.
-    Converting,
-    /// Receiving and verifying pieces.
-    Receiving,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

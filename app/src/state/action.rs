@@ -172,15 +172,6 @@ impl App {
             | Action::NewConversation
             | Action::Open(_)
             | Action::Forget(_) => self.act_in_chat(now, action),
-            Action::Share { .. }
-            | Action::Unshare(_)
-            | Action::Receive { .. }
-            | Action::ReceiveAgain(_)
-            | Action::Invited(_)
-            | Action::MakeOffer(_)
-            | Action::TakeAnswer(..)
-            | Action::Exchanged(..)
-            | Action::TrackerSaid { .. } => self.act_on_sharing(action),
             _ => self.act_on_models(action),
         }
     }
@@ -313,7 +304,7 @@ impl App {
                 self.send(export).into_iter().collect()
             }
             Action::AskToPersist => vec![Effect::AskToPersist],
-            _ => Vec::new(),
+            _ => self.act_on_sharing(action),
         }
     }
 

@@ -24,28 +24,14 @@ impl App {
                 downgrades,
                 storage,
             } => {
-                if matches!(self.start, Start::Failed(_)) {
-                    // What kept the engine from starting is over.
-                    self.notices.clear();
-                }
                 // What a browser merely lacks stands on the page About; a fault is told at once.
-                if let Some(report) = downgrades.iter().find(|report| is_fault(report)) {
-                    self.notices.add(report.clone());
-                }
-                self.start = Start::Ready {
+                let fault = downgrades.iter().find(|report| is_fault(report)).cloned();
+                let start = Start::Ready {
                     lane,
                     downgrades,
                     storage,
                 };
-                let newest = self.notes.catalogue;
-                let first = [Command::ListModels, Command::Catalogue { newest }];
-                let waiting = std::mem::take(&mut self.waiting);
-                let mut effects: Vec<Effect> =
-                    first.into_iter().chain(waiting).map(Effect::Send).collect();
-                if self.tabs.role != Some(TabRole::Follower) {
-                    effects.extend(self.share_again(now));
-                }
-                return effects;
+                return self.ready(now, start, fault);
             }
             Event::Catalogue(offered) => return self.offered(offered),
             Event::Models(models) => {
@@ -90,6 +76,24 @@ impl App {
             | Event::Measured { .. } => return self.worked(now, event),
         }
         Vec::new()
+    }
+
+    fn ready(&mut self, now: Millis, start: Start, fault: Option<ErrorReport>) -> Vec<Effect> {
+        if matches!(self.start, Start::Failed(_)) {
+            // What kept the engine from starting is over.
+            self.notices.clear();
+        }
+        self.notices.add_all(fault);
+        self.start = start;
+        let newest = self.notes.catalogue;
+        let first = [Command::ListModels, Command::Catalogue { newest }];
+        let waiting = std::mem::take(&mut self.waiting);
+        let commands = first.into_iter().chain(waiting);
+        let mut effects: Vec<Effect> = commands.map(Effect::Send).collect();
+        if self.tabs.role != Some(TabRole::Follower) {
+            effects.extend(self.share_again(now));
+        }
+        effects
     }
 
     /// News of a request.

@@ -100,7 +100,12 @@ fn Stored(model: ModelSummary) -> impl IntoView {
             </div>
             <div class="actions">
                 {if sound {
-                    view! { <LoadOrUnload id loaded/> <Taking model=taken/> <ShareButton id/> }.into_any()
+                    view! {
+                        <LoadOrUnload id loaded/>
+                        <Taking model=taken/>
+                        <ShareButton id/>
+                    }
+                    .into_any()
                 } else {
                     let words = if complete { "Repair" } else { "Continue" };
                     view! { <Continue id words/> }.into_any()
