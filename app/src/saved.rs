@@ -16,7 +16,7 @@ use crate::record::{self, Stamp};
 use crate::state::{
     Conversation, ConversationId, Durability, Notes, Reconciled, Settings, reconcile,
 };
-use protocol::{Command, Event, ImportSource, Subject};
+use protocol::{Command, Event, ImportSource, InvitedModel, Subject};
 
 const DATABASE: &str = "tinyrustlm";
 const CONVERSATIONS: &str = "conversations";
@@ -26,6 +26,7 @@ const SETTINGS_KEY: &str = "settings";
 const LOADING_KEY: &str = "tinyrustlm.loading";
 /// In the tab's own storage.
 const IMPORT_KEY: &str = "tinyrustlm.import";
+const INVITE_KEY: &str = "tinyrustlm.invite";
 
 /// In the site's small storage, which other tabs share.
 const NOTES_KEY: &str = "tinyrustlm.models";
@@ -235,6 +236,9 @@ pub fn note_sent(command: &Command) {
             ImportSource::Catalogue(_) | ImportSource::Address { .. } | ImportSource::Invite(_)
         );
         mark_import(can_go_on.then_some(source));
+        if matches!(source, ImportSource::Invite(_)) {
+            remember_invite(Some(source));
+        }
     }
 }
 
@@ -252,6 +256,13 @@ pub fn note_heard(event: &Event) {
     if ends {
         mark_import(None);
     }
+    // A failure may pass; what was given up by a person does not go on by itself.
+    if matches!(
+        event,
+        Event::Imported { .. } | Event::ImportCancelled { .. }
+    ) {
+        remember_invite(None);
+    }
 }
 
 fn mark_import(source: Option<&ImportSource>) {
@@ -261,6 +272,27 @@ fn mark_import(source: Option<&ImportSource>) {
         None => storage.remove_item(IMPORT_KEY),
     };
     marked.unwrap_or_default();
+}
+
+/// Outlives the tab, because peers come and go.
+fn remember_invite(source: Option<&ImportSource>) {
+    let Some(storage) = site_storage() else {
+        return;
+    };
+    let kept = match source.and_then(|source| record::import_to_json(source).ok()) {
+        Some(json) => storage.set_item(INVITE_KEY, &json),
+        None => storage.remove_item(INVITE_KEY),
+    };
+    kept.unwrap_or_default();
+}
+
+/// What an earlier visit began to take from peers and did not end.
+pub fn unfinished_invite() -> Option<InvitedModel> {
+    let json = site_storage()?.get_item(INVITE_KEY).ok().flatten()?;
+    match record::import_from_json(&json) {
+        Ok(ImportSource::Invite(invited)) => Some(invited),
+        _ => None,
+    }
 }
 
 /// What this tab was fetching when it was left. Takes the mark away: an import that ends the page

@@ -55,7 +55,11 @@ impl Page {
             Some(ImportSource::Catalogue(entry)) => self.act(Action::Get(entry)),
             Some(ImportSource::Address { url }) => self.act(Action::ImportAddress(url)),
             Some(ImportSource::Invite(invited)) => self.act(Action::ReceiveAgain(invited)),
-            _ => {}
+            _ => {
+                if let Some(invited) = saved::unfinished_invite() {
+                    self.act(Action::Unfinished(invited));
+                }
+            }
         }
     }
 }

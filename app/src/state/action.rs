@@ -69,6 +69,8 @@ pub enum Action {
     },
     /// Goes on with what a reload interrupted.
     ReceiveAgain(InvitedModel),
+    /// An earlier visit began this and did not end it.
+    Unfinished(InvitedModel),
     /// A link came with the page's address.
     Invited(String),
     MakeOffer(ModelId),

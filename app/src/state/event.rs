@@ -38,6 +38,7 @@ impl App {
                 let mut effects = self.compare(&models);
                 self.library.list(models);
                 effects.extend(self.choose());
+                effects.extend(self.take_up_unfinished());
                 return effects;
             }
             Event::Import(progress) => self.imports.progress(now, progress),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use format::ModelId;
 use p2p::{Invite, P2pError};
-use protocol::{Command, InvitedModel, SwarmCommand, SwarmEvent, SwarmStatus};
+use protocol::{Command, InvitedModel, SwarmCommand, SwarmEvent, SwarmStatus, TabRole};
 
 use super::{Action, App, Effect, Millis, Origin, Pace};
 use crate::error::AppError;
@@ -19,6 +19,8 @@ pub struct Sharing {
     exchange: Option<(ModelId, Exchange)>,
     /// A link that came with the page's own address, and what a person makes of it.
     pub arrived: String,
+    /// What an earlier visit began to take and did not end.
+    unfinished: Option<InvitedModel>,
 }
 
 /// How a person shares a model.
@@ -133,6 +135,10 @@ impl App {
             Action::ReceiveAgain(invited) => {
                 self.import(invited.name.clone(), Origin::Invite(invited))
             }
+            Action::Unfinished(invited) => {
+                self.sharing.unfinished = Some(invited);
+                self.take_up_unfinished()
+            }
             Action::Invited(link) => {
                 self.sharing.arrived = link;
                 Vec::new()
@@ -184,6 +190,24 @@ impl App {
             .into_iter()
             .map(|model| self.ask_to_share(model, seed));
         effects.collect::<Vec<_>>().concat()
+    }
+
+    /// A transfer that a closed tab interrupted goes on by itself, once, where that needs no person:
+    /// codes are gone with their page.
+    pub(super) fn take_up_unfinished(&mut self) -> Vec<Effect> {
+        let may = self.tabs.role != Some(TabRole::Follower) && !self.imports.running();
+        let is_partial = |invited: &InvitedModel| {
+            let known = self.library.find(invited.id);
+            known.is_some_and(|model| model.partial.is_some())
+        };
+        let has_ways =
+            |invited: &InvitedModel| !(invited.trackers.is_empty() && invited.sources.is_empty());
+        let ready = self.sharing.unfinished.as_ref();
+        let ready = ready.is_some_and(|invited| may && is_partial(invited) && has_ways(invited));
+        match self.sharing.unfinished.take_if(|_| ready) {
+            Some(invited) => self.import(invited.name.clone(), Origin::Invite(invited)),
+            None => Vec::new(),
+        }
     }
 
     fn receive(&mut self, pasted: &str, gives: bool, seed: u64) -> Vec<Effect> {

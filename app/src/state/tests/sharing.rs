@@ -152,6 +152,38 @@ fn a_link_begins_an_import_and_a_code_behind_it_a_connection() {
     assert_eq!(receive(&mut app, &link(Some("code"))), [answer]);
 }
 
+/// A closed tab's transfer goes on at the next visit, where peers can be found without a person.
+#[test]
+fn what_a_closed_tab_left_goes_on_by_itself() {
+    let invited = |trackers: Vec<String>| InvitedModel {
+        id: id(1),
+        name: "model-1".into(),
+        sources: Vec::new(),
+        trackers,
+        gives: false,
+        seed: SEED,
+    };
+    let begins = |effects: Vec<Effect>| {
+        let mut effects = effects.iter();
+        effects.any(|effect| matches!(effect, Effect::Send(Command::Import { .. })))
+    };
+    let mut app = opened(vec![partial(1)]);
+    assert!(begins(
+        app.act(NOW, Action::Unfinished(invited(vec![TRACKER.into()])))
+    ));
+    let mut app = opened(vec![partial(1)]);
+    assert!(!begins(
+        app.act(NOW, Action::Unfinished(invited(Vec::new())))
+    ));
+    // Whole by now, or thrown away.
+    for models in [vec![summary(1)], Vec::new()] {
+        let mut app = opened(models);
+        assert!(!begins(
+            app.act(NOW, Action::Unfinished(invited(vec![TRACKER.into()])))
+        ));
+    }
+}
+
 #[test]
 fn a_link_that_is_none_is_refused_in_words() {
     let mut app = opened(Vec::new());
