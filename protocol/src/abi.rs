@@ -86,7 +86,7 @@ shapes! {
     pub struct Options [16] {
         /// [`MODE_STRICT_F32_V1`] or [`MODE_INT8_V1`].
         pub mode: u32,
-        /// [`KV_F32`] or [`KV_F16`].
+        /// [`KV_F32`], [`KV_F16`] or [`KV_INT8`].
         pub kv_format: u32,
         /// Positions to make room for; 0 takes the model's own context.
         pub context: u32,
@@ -240,6 +240,7 @@ pub const MODE_INT8_V1: u32 = 1;
 
 pub const KV_F32: u32 = 0;
 pub const KV_F16: u32 = 1;
+pub const KV_INT8: u32 = 2;
 
 /// Generation goes on past stop tokens.
 pub const FLAG_IGNORE_EOS: u32 = 1;

@@ -1,7 +1,8 @@
 //! Everything that crosses a thread or a module boundary, defined once.
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
-//! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `receipt` (what
+//! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `kv` (formats of
+//! its cache), `receipt` (what
 //! really ran), `message` (page and worker), `sharing` (and with it, of peers), `tabs` (workers of
 //! several tabs), `catalogue` (what a server offers),
 //! `diagnosis` (a failure and its circumstances), `bench` (figures
@@ -16,6 +17,7 @@ pub mod abi;
 mod bench;
 mod catalogue;
 mod diagnosis;
+mod kv;
 mod lanes;
 mod manifest;
 mod message;
@@ -36,6 +38,7 @@ pub use catalogue::{
 pub use diagnosis::{
     DIAGNOSIS_SCHEMA, DiagnosticDetails, DiagnosticRecord, FailureRecord, ResourceSnapshot,
 };
+pub use kv::KvFormat;
 pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
     SHARED_PAGES_MAX,

@@ -145,8 +145,8 @@ fn fields_lie_where_they_are_declared() {
 fn constants() {
     assert_eq!([ABI_VERSION, RUNTIME_SEMANTICS], [2, 1]);
     assert_eq!(
-        [MODE_STRICT_F32_V1, MODE_INT8_V1, KV_F32, KV_F16],
-        [0, 1, 0, 1]
+        [MODE_STRICT_F32_V1, MODE_INT8_V1, KV_F32, KV_F16, KV_INT8],
+        [0, 1, 0, 1, 2]
     );
     let flags = [FLAG_IGNORE_EOS, FLAG_DIGEST, FLAG_MASK_MALFORMED, FLAG_COLD];
     assert_eq!(flags, [1, 2, 4, 8]);
