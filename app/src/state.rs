@@ -40,7 +40,7 @@ pub use start::Start;
 pub use tabs::Tabs;
 
 use format::ModelId;
-use protocol::{Command, Diagnostics, RequestId};
+use protocol::{Command, Diagnostics, Fit, RequestId};
 
 /// Milliseconds of wall-clock time since 1970.
 pub type Millis = u64;
@@ -140,6 +140,8 @@ pub struct App {
     unfinished_load: Option<ModelId>,
     /// As above, and a person has been told.
     pub died: Option<ModelId>,
+    /// Whether the newest model that was looked at fits, and what helps.
+    pub fit: Option<Fit>,
     next_request: u32,
     /// Commands given before the worker was ready.
     waiting: Vec<Command>,
@@ -212,6 +214,7 @@ impl App {
     fn load(&mut self, model: ModelId, opens_chat: bool) -> Vec<Effect> {
         self.died = None;
         self.unfinished_load = None;
+        self.fit = None;
         self.engine.begin(model, opens_chat);
         let mut effects = vec![Effect::MarkLoad(Some(model))];
         effects.extend(self.send(Command::Load { model, context: 0 }));

@@ -2,15 +2,17 @@
 //!
 //! Sizes are decimal (1 MB is 1,000,000 bytes), as disks and downloads are sold.
 
+mod fit;
 mod reports;
 mod sharing;
 mod storage;
 
+pub use fit::{drop_again, fit_parts, fit_sum, fits, lever, too_much};
 pub use reports::{code, diagnostics, receipt, report};
 pub use sharing::{BY_CODE, WHAT_A_PEER_LEARNS, code_refused, giving, invite_refused, peers};
 pub use storage::{condition, damage, file_name, kept, space, storage, used};
 
-use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId, TabRole};
+use protocol::{ChatAbility, Figures, Finish, ImportPhase, LaneId, TabRole};
 
 /// `98362432` is "98.4 MB".
 pub fn bytes(count: u64) -> String {
@@ -178,17 +180,6 @@ pub fn lane(lane: LaneId) -> &'static str {
         #[allow(unreachable_patterns, reason = "the table of lanes grows")]
         _ => "another build of the engine",
     }
-}
-
-/// Parts of the memory plan in the order they are drawn.
-pub fn fit_parts(fit: &FitReport) -> [(&'static str, u64); 5] {
-    [
-        ("Weights", fit.weights),
-        ("Attention memory", fit.kv),
-        ("Working space", fit.scratch),
-        ("Logits", fit.logits),
-        ("Tables", fit.metadata),
-    ]
 }
 
 #[cfg(test)]

@@ -17,11 +17,13 @@ pub mod abi;
 mod bench;
 mod catalogue;
 mod diagnosis;
+mod fit;
 mod kv;
 mod lanes;
 mod manifest;
 mod message;
 mod receipt;
+mod residency;
 mod result;
 mod sharing;
 mod tabs;
@@ -38,6 +40,7 @@ pub use catalogue::{
 pub use diagnosis::{
     DIAGNOSIS_SCHEMA, DiagnosticDetails, DiagnosticRecord, FailureRecord, ResourceSnapshot,
 };
+pub use fit::{Fit, FitReport, Lever, Regions, Short, Wish};
 pub use kv::KvFormat;
 pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
@@ -52,6 +55,7 @@ pub use receipt::{
     CapabilityReceipt, Executed, HostReported, MemoryMode, ModuleFacts, Observed, ProbeOutcome,
     RECEIPT_SCHEMA, Selection, SelfTestFacts,
 };
+pub use residency::{Over, Residency};
 pub use result::{ErrorReport, Stage, TrResult};
 pub use sharing::{InvitedModel, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
 pub use tabs::{Ask, Call, ClientId, Edition, Epoch, Role as TabRole, Tell, ToClient, ToOwner};

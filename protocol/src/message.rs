@@ -11,8 +11,8 @@ use format::{Digest, ModelId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, InvitedModel, LaneId,
-    SwarmCommand, SwarmEvent, TabRole,
+    CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, Fit, FitReport, InvitedModel,
+    LaneId, SwarmCommand, SwarmEvent, TabRole, Wish,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -86,6 +86,8 @@ pub enum Command {
     /// Takes the work away from a tab that does not answer; only on a person's word.
     TakeOver,
     Swarm(SwarmCommand),
+    /// How the next model is to be taken in and loaded; forgotten once one is being loaded.
+    Prefer(Wish),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -260,6 +262,8 @@ pub enum Event {
         seconds: u64,
     },
     Swarm(SwarmEvent),
+    /// Whether a model fits: before its weights are fetched, and when it could not be loaded.
+    Fit(Box<Fit>),
 }
 
 /// What the server and the publisher offer together.
@@ -349,18 +353,6 @@ pub enum ImportPhase {
     Converting,
     /// Receiving and verifying pieces.
     Receiving,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FitReport {
-    pub weights: u64,
-    pub metadata: u64,
-    pub kv: u64,
-    pub scratch: u64,
-    pub logits: u64,
-    pub total: u64,
-    pub limit: u64,
-    pub context: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

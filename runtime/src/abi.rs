@@ -48,6 +48,7 @@ fn serve<T>(call: impl FnOnce(&mut Lane) -> T) -> Option<T> {
     if SINGLE.busy.replace(true) {
         return None;
     }
+    heap::forget_refused();
     // SAFETY: `busy` was false, so no other reference to the lane is alive, and there is one
     // thread. A panic ends the instance, so the flag need not be reset by a guard.
     let lane = unsafe { &mut *SINGLE.lane.get() };
@@ -135,7 +136,7 @@ extern "C" fn rt_load(handle: u64, at: u64, len: u32, out: Address) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn rt_ready(handle: u64) -> i32 {
-    code(|lane| lane.ready(handle))
+    code(|lane| lane.ready(handle, &mut read))
 }
 
 #[unsafe(no_mangle)]
@@ -145,7 +146,7 @@ extern "C" fn rt_begin(handle: u64, request: Address) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn rt_step(handle: u64, out: Address) -> i32 {
-    code(|lane| lane.step(handle, out))
+    code(|lane| lane.step(handle, out, &mut read))
 }
 
 #[unsafe(no_mangle)]
@@ -176,6 +177,22 @@ extern "C" fn rt_error(out: Address) -> i32 {
         Err(error) => error.0.code,
     });
     served.unwrap_or(TrResult::IllegalState as i32)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_memory(handle: u64, out: Address) -> i32 {
+    code(|lane| lane.memory(handle, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_limit(bytes: u64) -> i32 {
+    code(|lane| lane.set_limit(bytes))
+}
+
+/// Touches no state but one word, so that it may be called after a trap.
+#[unsafe(no_mangle)]
+extern "C" fn rt_refused() -> u32 {
+    heap::refused()
 }
 
 #[unsafe(no_mangle)]

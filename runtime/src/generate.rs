@@ -1,11 +1,14 @@
 //! One request at a time: from prompt ids to the next token, in bounded steps.
 //!
 //! ```text
-//! begin -> Tile(layer 0..n) per prompt tile -> First -> Decode* -> done
+//! begin -> (Tile per tile) per layer, per group of tiles -> First -> Decode* -> done
 //!                   \-> Rank per position, if every position's best token is asked
 //! ```
 //!
-//! A position is committed when everything computed from it is known good: a tile when its last
+//! A group is one tile, unless layers are read from the file: then it is many, so that a layer is
+//! read once for all of them.
+//!
+//! A position is committed when everything computed from it is known good: a group when its last
 //! layer is done, the newest position when its logits are. A stop or a failure forgets what was not
 //! committed, and the next request may build on what was.
 
@@ -13,7 +16,8 @@ use alloc::vec::Vec;
 
 use format::{Digest, Header};
 use protocol::abi::{
-    FINISH_CANCELLED, FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, STEP_DONE, STEP_MORE,
+    FINISH_CANCELLED, FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, REGION_KV,
+    REGION_LOGITS, REGION_METADATA, REGION_SAMPLER, REGION_SCRATCH, STEP_DONE, STEP_MORE,
     STEP_TOKEN,
 };
 use protocol::{Stage, TrResult};
@@ -25,10 +29,11 @@ use crate::error::reserve_memory;
 use crate::forward::{Graph, Tile};
 use crate::kv::Cache;
 use crate::logits::Logits;
-use crate::plan::{KvFormat, Plan};
+use crate::plan::{KvFormat, Plan, lengths};
 use crate::request::Request;
 use crate::sampler::{Malformed, Sampler};
-use crate::scratch::{Lengths, Scratch};
+use crate::scratch::Scratch;
+use crate::weights::Source;
 
 /// The changing parts of a model: cache, buffers, sampler and the sequence so far.
 pub struct Generator {
@@ -38,6 +43,7 @@ pub struct Generator {
     sampler: Sampler,
     context: usize,
     tile: usize,
+    group: usize,
     layers: usize,
     vocab: u32,
     stop: Vec<u32>,
@@ -87,20 +93,26 @@ impl Generator {
         workers: usize,
     ) -> Result<Generator, RuntimeError> {
         let architecture = &header.manifest.architecture;
-        let lengths = Lengths::new(architecture, plan.prefill_tile, plan.context, workers);
+        let positions = [plan.prefill_tile, plan.prefill_group, plan.context];
+        let lengths = lengths(architecture, positions, workers);
         let vocab = architecture.vocab as usize;
+        let short = |region, bytes| move |error: RuntimeError| error.in_region(region, bytes);
         Ok(Generator {
-            cache: Cache::new(architecture, kv_format, plan.context)?,
-            scratch: Scratch::new(&lengths)?,
-            logits: Logits::new(vocab)?,
+            cache: Cache::new(architecture, kv_format, plan.context)
+                .map_err(short(REGION_KV, plan.kv))?,
+            scratch: Scratch::new(&lengths).map_err(short(REGION_SCRATCH, plan.scratch))?,
+            logits: Logits::new(vocab).map_err(short(REGION_LOGITS, plan.logits))?,
             sampler: Sampler::new(vocab)
-                .map_err(|code| RuntimeError::new(code, Stage::Allocate))?,
+                .map_err(|code| RuntimeError::new(code, Stage::Allocate))
+                .map_err(short(REGION_SAMPLER, plan.sampler))?,
             context: plan.context as usize,
             tile: plan.prefill_tile as usize,
+            group: plan.prefill_group as usize,
             layers: architecture.layers.len(),
             vocab: architecture.vocab,
             stop: header.manifest.special.stop.clone(),
-            ids: reserve_memory(plan.context as usize + 1, Stage::Allocate)?,
+            ids: reserve_memory(plan.context as usize + 1, Stage::Allocate)
+                .map_err(short(REGION_METADATA, plan.metadata))?,
             committed: 0,
             argmax: Vec::new(),
             malformed: 0,
@@ -152,12 +164,17 @@ impl Generator {
     }
 
     /// One bounded unit of work: at most one layer of one tile, or one token. Allocates nothing.
-    pub fn step(&mut self, graph: &Graph) -> Result<Step, RuntimeError> {
+    /// `source` gives what of the weights is not in memory.
+    pub fn step(
+        &mut self,
+        graph: &mut Graph,
+        source: &mut dyn Source,
+    ) -> Result<Step, RuntimeError> {
         let Some(mut run) = self.run.take() else {
             return Err(RuntimeError::new(TrResult::IllegalState, Stage::Decode));
         };
         graph.team.serve(run.number);
-        let step = match self.work(graph, &mut run) {
+        let step = match self.work(graph, source, &mut run) {
             Err(error) if error.code() == TrResult::Cancelled => Step {
                 finish: FINISH_CANCELLED,
                 ..self.report(&run, STEP_DONE)
@@ -170,16 +187,21 @@ impl Generator {
         Ok(step)
     }
 
-    fn work(&mut self, graph: &Graph, run: &mut Run) -> Result<Step, RuntimeError> {
+    fn work(
+        &mut self,
+        graph: &mut Graph,
+        source: &mut dyn Source,
+        run: &mut Run,
+    ) -> Result<Step, RuntimeError> {
         match run.work {
-            Work::Tile { tile, layer } => self.tile(graph, run, tile, layer),
-            Work::Rank { tile, row } => self.rank(graph, run, tile, row),
+            Work::Tile { tile, layer } => self.tile(graph, source, run, (tile, layer)),
+            Work::Rank { tile, row } => self.rank(graph, source, run, (tile, row)),
             Work::First { row } => {
-                self.head(graph, row, Stage::Prefill)?;
+                self.head(graph, source, row, Stage::Prefill)?;
                 self.choose(run)
             }
             Work::Decode => {
-                self.decode(graph)?;
+                self.decode(graph, source)?;
                 self.choose(run)
             }
         }
@@ -205,64 +227,112 @@ impl Generator {
         &self.argmax
     }
 
+    /// Bytes taken for the cache, the buffers, the logits, the sampler, and the ids.
+    pub fn taken(&self) -> [u64; 5] {
+        [
+            self.cache.taken(),
+            self.scratch.taken(),
+            self.logits.taken(),
+            self.sampler.taken(),
+            (self.ids.capacity() * 4) as u64,
+        ]
+    }
+
     /// Logits masked since the model was opened.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
 
+    /// The first tile of the group that begins at `start`.
     fn next_tile(&self, start: usize, prompt: usize) -> Work {
         let count = self.tile.min(prompt - start);
         Work::Tile {
-            tile: Tile { start, count },
+            tile: Tile {
+                start,
+                count,
+                row: 0,
+            },
             layer: 0,
         }
     }
 
     fn tile(
         &mut self,
-        graph: &Graph,
+        graph: &mut Graph,
+        source: &mut dyn Source,
         run: &mut Run,
-        tile: Tile,
-        layer: usize,
+        (tile, layer): (Tile, usize),
     ) -> Result<Step, RuntimeError> {
-        let place = |code| failure(code, Stage::Prefill, layer, tile.start);
+        let place = |error| placed(error, Stage::Prefill, layer, tile.start);
         let s = &mut self.scratch;
-        if layer == 0 {
-            let ids = &self.ids[tile.start..tile.start + tile.count];
-            graph.embed(ids, tile.start, s).map_err(place)?;
+        if layer == 0 && tile.row == 0 {
+            // All of the group: rows and layers may have to share one window.
+            let count = self.group.min(run.prompt - tile.start);
+            let ids = &self.ids[tile.start..tile.start + count];
+            graph.embed(ids, tile, source, s).map_err(place)?;
         }
+        graph.weights.bring_layer(layer, source).map_err(place)?;
         graph
             .layer(layer, tile, &mut self.cache, s)
-            .map_err(place)?;
-        run.work = match layer + 1 {
-            next if next < self.layers => Work::Tile { tile, layer: next },
-            _ if run.argmax => Work::Rank { tile, row: 0 },
-            _ => self.after_tile(run, tile),
-        };
+            .map_err(|code| failure(code, Stage::Prefill, layer, tile.start))?;
+        run.work = self.after(run, tile, layer);
         Ok(self.report(run, STEP_MORE))
+    }
+
+    /// What comes after a tile's layer: the next tile of the group, the next layer, or what comes
+    /// after the group.
+    fn after(&mut self, run: &Run, tile: Tile, layer: usize) -> Work {
+        let first = tile.start - tile.row;
+        let end = (first + self.group).min(run.prompt);
+        let next = tile.start + tile.count;
+        if next < end {
+            let tile = Tile {
+                start: next,
+                count: self.tile.min(end - next),
+                row: next - first,
+            };
+            return Work::Tile { tile, layer };
+        }
+        let whole = Tile {
+            start: first,
+            count: end - first,
+            row: 0,
+        };
+        match layer + 1 {
+            layer if layer < self.layers => {
+                let count = self.tile.min(whole.count);
+                let tile = Tile { count, ..whole };
+                Work::Tile { tile, layer }
+            }
+            _ if run.argmax => Work::Rank {
+                tile: whole,
+                row: 0,
+            },
+            _ => self.after_group(run, whole),
+        }
     }
 
     fn rank(
         &mut self,
-        graph: &Graph,
+        graph: &mut Graph,
+        source: &mut dyn Source,
         run: &mut Run,
-        tile: Tile,
-        row: usize,
+        (tile, row): (Tile, usize),
     ) -> Result<Step, RuntimeError> {
         // The prompt's last position gets its logits from `First`.
         if tile.start + row + 1 < run.prompt {
-            self.head(graph, row, Stage::Prefill)?;
+            self.head(graph, source, row, Stage::Prefill)?;
             self.argmax.push(self.logits.greatest());
         }
         run.work = match row + 1 {
             next if next < tile.count => Work::Rank { tile, row: next },
-            _ => self.after_tile(run, tile),
+            _ => self.after_group(run, tile),
         };
         Ok(self.report(run, STEP_MORE))
     }
 
-    /// A tile before the last is committed; the last waits for its logits.
-    fn after_tile(&mut self, run: &Run, tile: Tile) -> Work {
+    /// A group before the last is committed; the last waits for its logits.
+    fn after_group(&mut self, run: &Run, tile: Tile) -> Work {
         let end = tile.start + tile.count;
         if end < run.prompt {
             self.committed = end;
@@ -275,28 +345,39 @@ impl Generator {
     }
 
     /// All layers for the newest id, and its logits.
-    fn decode(&mut self, graph: &Graph) -> Result<(), RuntimeError> {
+    fn decode(&mut self, graph: &mut Graph, source: &mut dyn Source) -> Result<(), RuntimeError> {
         let position = self.committed;
         let tile = Tile {
             start: position,
             count: 1,
+            row: 0,
         };
         let s = &mut self.scratch;
         graph
-            .embed(&self.ids[position..], position, s)
-            .map_err(|code| failure(code, Stage::Decode, 0, position))?;
+            .embed(&self.ids[position..], tile, source, s)
+            .map_err(|error| placed(error, Stage::Decode, 0, position))?;
         for layer in 0..self.layers {
+            graph
+                .weights
+                .bring_layer(layer, source)
+                .map_err(|error| placed(error, Stage::Decode, layer, position))?;
             graph
                 .layer(layer, tile, &mut self.cache, s)
                 .map_err(|code| failure(code, Stage::Decode, layer, position))?;
         }
-        self.head(graph, 0, Stage::Decode)
+        self.head(graph, source, 0, Stage::Decode)
     }
 
-    fn head(&mut self, graph: &Graph, row: usize, stage: Stage) -> Result<(), RuntimeError> {
+    fn head(
+        &mut self,
+        graph: &mut Graph,
+        source: &mut dyn Source,
+        row: usize,
+        stage: Stage,
+    ) -> Result<(), RuntimeError> {
         graph
-            .head(row, &mut self.scratch, self.logits.fill())
-            .map_err(|code| failure(code, stage, self.layers, self.committed))
+            .head(row, source, &mut self.scratch, self.logits.fill())
+            .map_err(|error| placed(error, stage, self.layers, self.committed))
     }
 
     /// Commits the newest position if its logits are good, and takes a token from them.
@@ -380,6 +461,14 @@ fn failure(code: TrResult, stage: Stage, layer: usize, position: usize) -> Runti
     RuntimeError::new(code, stage)
         .item(layer)
         .at(position as u64)
+}
+
+/// A failed read keeps the file byte, and everything else gets the position.
+fn placed(error: RuntimeError, stage: Stage, layer: usize, position: usize) -> RuntimeError {
+    match error.code() {
+        TrResult::HostRead => error.during(stage).item(layer),
+        code => failure(code, stage, layer, position),
+    }
 }
 
 fn common_prefix(a: &[u32], b: &[u32]) -> usize {

@@ -11,7 +11,7 @@
 use alloc::vec::Vec;
 
 use format::Architecture;
-use protocol::Stage;
+use protocol::{Stage, TrResult};
 
 use crate::RuntimeError;
 use crate::error::reserve_memory;
@@ -38,9 +38,10 @@ enum Store {
 /// Bytes of the cache for `context` positions, or `None` if that does not fit 64 bits.
 pub fn cache_bytes(architecture: &Architecture, format: KvFormat, context: u32) -> Option<u64> {
     let blocks = u64::from(context).div_ceil(KV_BLOCK as u64);
-    let width = u64::from(architecture.kv_heads).checked_mul(u64::from(architecture.head_dim))?;
-    let keys = blocks.checked_mul(KV_BLOCK as u64)?.checked_mul(width)?;
-    keys.checked_mul(2 * format.bytes())?
+    let position = format.head_bytes(architecture.head_dim) * u64::from(architecture.kv_heads);
+    blocks
+        .checked_mul(KV_BLOCK as u64)?
+        .checked_mul(2 * position)?
         .checked_mul(architecture.layers.len() as u64)
 }
 
@@ -67,6 +68,15 @@ impl Cache {
             kv_heads,
             head_dim,
         })
+    }
+
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        let stores = self
+            .layers
+            .iter()
+            .flat_map(|layer| [&layer.keys, &layer.values]);
+        stores.map(Store::taken).sum()
     }
 
     /// Writes one position's `key` and `value`, each `[kv_heads][head_dim]`.
@@ -104,7 +114,19 @@ impl Store {
         Ok(match format {
             KvFormat::F32 => Store::F32(reserve_memory(len, Stage::Allocate)?),
             KvFormat::F16 => Store::F16(reserve_memory(len, Stage::Allocate)?, true),
+            KvFormat::Int8 => {
+                let code = TrResult::UnsupportedFeature;
+                return Err(RuntimeError::new(code, Stage::Allocate));
+            }
         })
+    }
+
+    fn taken(&self) -> u64 {
+        let bytes = match self {
+            Store::F32(cells) => cells.capacity() * size_of::<f32>(),
+            Store::F16(cells, _) => cells.capacity() * size_of::<u16>(),
+        };
+        bytes as u64
     }
 
     /// Begins blocks up to `len` elements, all within the reserved memory.

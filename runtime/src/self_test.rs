@@ -78,14 +78,14 @@ const VECTORS: &[Vector] = &[
 const STRICT: Options = Options {
     mode: Mode::StrictF32V1,
     kv_format: KvFormat::F32,
-    context: 0,
     prefill_tile: 7,
+    ..Options::DEFAULT
 };
 const INT8: Options = Options {
     mode: Mode::Int8V1,
     kv_format: KvFormat::F16,
-    context: 0,
     prefill_tile: 7,
+    ..Options::DEFAULT
 };
 
 const fn vector(

@@ -27,7 +27,9 @@ mod transfers;
 use std::collections::VecDeque;
 
 use format::{ModelId, PieceIndex};
-use protocol::{CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
+use protocol::{
+    CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject, Wish,
+};
 use store::{Disk, Entry, Estimate, News, StoreError};
 
 use crate::PublicKey;
@@ -231,6 +233,8 @@ pub struct Session<D: Disk, E: Engine<File = D>> {
     shares: Shares,
     /// Files to be removed, one after another.
     removals: scanning::Removals,
+    /// How the next model is to be taken.
+    wish: Option<Wish>,
 }
 
 /// Whether there is an engine.
@@ -264,6 +268,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             offers: Offers::default(),
             shares: Shares::default(),
             removals: scanning::Removals::default(),
+            wish: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a person does, and what the browser says, and what follows from it.
 
 use format::ModelId;
-use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, RequestId};
+use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, RequestId, Wish};
 
 use super::{
     App, Chat, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis,
@@ -107,6 +107,9 @@ pub enum Action {
     RetryEngines,
     /// The tab that does the work does not answer: this one is to do it.
     TakeOver,
+    /// The model that does not fit as it is is to be taken so.
+    TakeAs(Wish),
+    IgnoreFit,
     Dismiss(NoticeId),
     Restart,
 }
@@ -313,6 +316,11 @@ impl App {
                 self.send(export).into_iter().collect()
             }
             Action::AskToPersist => vec![Effect::AskToPersist],
+            Action::TakeAs(wish) => self.take_as(wish),
+            Action::IgnoreFit => {
+                self.fit = None;
+                Vec::new()
+            }
             _ => Vec::new(),
         }
     }
@@ -331,6 +339,22 @@ impl App {
                 Vec::new()
             }
         }
+    }
+
+    /// Loads a stored model so, or goes on with its import; a file has to be dropped once more.
+    fn take_as(&mut self, wish: Wish) -> Vec<Effect> {
+        let Some(fit) = self.fit.take() else {
+            return Vec::new();
+        };
+        let mut effects: Vec<Effect> = self.send(Command::Prefer(wish)).into_iter().collect();
+        match fit.model.filter(|model| self.library.complete(*model)) {
+            Some(model) => effects.extend(self.load(model, true)),
+            None => match self.imports.resume() {
+                Some(import) => effects.extend(self.send(import)),
+                None => self.notices.add(text::drop_again()),
+            },
+        }
+        effects
     }
 
     fn delete(&mut self, model: ModelId) -> Vec<Effect> {

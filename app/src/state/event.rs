@@ -68,6 +68,7 @@ impl App {
                 self.imports.stopped(import);
                 return self.send(Command::ListModels).into_iter().collect();
             }
+            Event::Fit(fit) => self.fit = Some(*fit),
             Event::Loading { model, done, total } => self.engine.progress(model, done, total),
             Event::Role { role, epoch } => return self.role(now, role, epoch),
             Event::Swarm(event) => return self.heard_of_peers(now, event),
@@ -142,6 +143,7 @@ impl App {
         self.notes.used(now, &model);
         self.unfinished_load = None;
         self.died = None;
+        self.fit = None;
         self.measures.clear();
         self.engine = Engine::Loaded { model, fit };
         let mut effects = vec![

@@ -31,6 +31,7 @@ pub fn Notices() -> impl IntoView {
                 </For>
             </div>
         </Show>
+        <super::fit::Ways/>
         <Died/>
         <Restart/>
     }

@@ -49,7 +49,7 @@ pub(super) struct Heads<'a> {
     pub cache: &'a Cache,
     /// `[count][heads][head_dim]`, not yet turned.
     pub q: &'a [f32],
-    /// `[count][pairs]`
+    /// `[count][pairs]`, and more after them.
     pub cos: &'a [f32],
     pub sin: &'a [f32],
 }

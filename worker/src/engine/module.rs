@@ -28,8 +28,8 @@ pub use pool::{Pool, Spec};
 type HostRead = Closure<dyn FnMut(u32, u64, u32, u32) -> i32>;
 
 /// Room for the largest struct that goes in and the largest that comes out.
-const STAGING_BYTES: u32 = 256;
-const OUT_AT: u32 = 128;
+const STAGING_BYTES: u32 = 512;
+const OUT_AT: u32 = 256;
 const _: () = assert!(abi::Request::BYTES <= OUT_AT as usize);
 const _: () = assert!(Plan::BYTES <= (STAGING_BYTES - OUT_AT) as usize);
 
@@ -163,6 +163,12 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
         }
     }
 
+    /// The lane takes no more than `bytes` of memory from now on, for all that it plans.
+    pub fn limit(&mut self, bytes: u64) -> Result<(), EngineError> {
+        let code = self.exports.rt_limit(bytes);
+        self.check(code, Stage::Start)
+    }
+
     fn out(&self) -> u32 {
         self.staging + OUT_AT
     }
@@ -214,7 +220,13 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
                 true => TrResult::WorkerFailure,
                 false => TrResult::TrapRecoveredByHost,
             };
-            EngineError::new(code, stage)
+            let mut error = EngineError::new(code, stage);
+            // An allocation that was refused and that nobody could do without.
+            if let Ok(bytes @ 1..) = self.exports.rt_refused() {
+                error.0.detail = abi::DETAIL_REFUSED;
+                error.0.found = u64::from(bytes);
+            }
+            error
         })
     }
 
@@ -249,7 +261,18 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         Ok(result.tests)
     }
 
-    fn plan(
+    /// One block of 32-bit addresses; its length is signed.
+    const BLOCK_BYTES_MAX: u64 = i32::MAX as u64;
+
+    fn memory(&mut self) -> Result<Plan, EngineError> {
+        let handle = self.handle(Stage::Load)?;
+        let out = self.out();
+        let code = self.exports.rt_memory(handle, out);
+        self.check(code, Stage::Load)?;
+        Ok(Plan::from_bytes(&self.read(out)))
+    }
+
+    fn measure(
         &mut self,
         header: &[u8],
         file_len: u64,

@@ -51,6 +51,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 self.desk.event(Event::FailuresForgotten);
             }
             Command::Swarm(command) => self.on_swarm_command(command),
+            Command::Prefer(wish) => self.wish = Some(wish),
             // Between tabs; a session has nobody to take anything from.
             Command::TakeOver => {}
         }
@@ -74,6 +75,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::Unload
             | Command::Diagnostics
             | Command::ForgetFailures
+            | Command::Prefer(_)
             | Command::TakeOver => Subject::Start,
         };
         self.desk.fail(subject, error);
@@ -145,7 +147,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         mut receipt: CapabilityReceipt,
         counters: &abi::Counters,
     ) -> CapabilityReceipt {
-        let mode = self.seat.model.as_ref().map(|model| model.mode);
+        let mode = self.seat.model.as_ref().map(|model| model.options.mode);
         receipt.selection.numerical_mode = mode.and_then(|mode| match mode {
             abi::MODE_STRICT_F32_V1 => Some(Mode::StrictF32V1),
             abi::MODE_INT8_V1 => Some(Mode::Int8V1),

@@ -65,4 +65,10 @@ extern "C" {
     pub fn rt_error(this: &Exports, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
     pub fn rt_close(this: &Exports, handle: u64) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_memory(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_limit(this: &Exports, bytes: u64) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_refused(this: &Exports) -> Result<u32, JsValue>;
 }

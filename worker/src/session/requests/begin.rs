@@ -2,8 +2,7 @@
 
 use prompt::{ChatMessage, ControlText, Generation, PromptError, Prompter, TextStream};
 use protocol::abi::{
-    FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, KV_F16, MODE_INT8_V1, MODE_STRICT_F32_V1, Options,
-    Plan,
+    FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, MODE_INT8_V1, MODE_STRICT_F32_V1, Options, Plan,
 };
 use protocol::{ErrorReport, Measure, Message, Mode, Role, Sampling};
 use store::Disk;
@@ -12,7 +11,7 @@ use super::run::{Kind, Running};
 use super::{Ask, Session, Work};
 use crate::engine::{Engine, Request};
 use crate::session::lifecycle::State;
-use crate::session::loading::{default_options, no_model};
+use crate::session::loading::no_model;
 use crate::words;
 
 /// What the engine has to be like for a request.
@@ -49,22 +48,26 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
 
     fn fit_for(&mut self, ask: &Ask) -> Result<Fit, ErrorReport> {
         let model = self.seat.model.as_ref().ok_or_else(no_model)?;
-        let context = model.plan.context;
+        let usual = Options {
+            mode: MODE_INT8_V1,
+            context: model.plan.context,
+            prefill_tile: 0,
+            ..model.options
+        };
         let options = match &ask.work {
-            Work::Chat { .. } => default_options(context),
+            Work::Chat { .. } => usual,
             Work::Measure(measure) | Work::Time(measure) => Options {
                 mode: match measure.mode {
                     Mode::StrictF32V1 => MODE_STRICT_F32_V1,
                     Mode::Int8V1 => MODE_INT8_V1,
                 },
-                kv_format: KV_F16,
-                context,
                 prefill_tile: measure.prefill_tile,
+                ..usual
             },
         };
         let plan = self.plan_again(&options)?;
         let model = self.seat.model.as_ref().ok_or_else(no_model)?;
-        Ok(match model.is_open_with(options.mode, &plan) {
+        Ok(match model.is_open_with(&options, &plan) {
             true => Fit::Same,
             false => Fit::Other(options, plan),
         })
