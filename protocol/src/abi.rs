@@ -2,7 +2,8 @@
 //!
 //! Pointers are addresses in the lane's own memory and valid only during the call. Every function
 //! that can fail returns a `TrResult` code; `rt_error` then tells where. Handles carry a
-//! generation in the upper 32 bits and a slot in the lower.
+//! generation in the upper 32 bits, then 16 bits of the lane's owner, then 16 of a slot: one that
+//! was closed, that is another lane's, or that never was, is each refused with its own code.
 //!
 //! | export | signature |
 //! |---|---|
@@ -23,6 +24,7 @@
 //! | `rt_error` | `(out: *ErrorPlace) -> code`: place of the newest failure |
 //! | `rt_close` | `(handle: u64) -> code` |
 //! | `rt_memory` | `(handle: u64, out: *Plan) -> code`: the open model's plan with what every region has really taken |
+//! | `rt_owner` | `(owner: u32) -> code`: once and before any model is open: this lane's handles carry the lower 16 bits, so that those of another lane of the same host are refused |
 //! | `rt_limit` | `(bytes: u64) -> code`: the lane may take no more than this in all, from the next plan on; it can only be lowered |
 //! | `rt_refused` | `() -> u32`: bytes of the newest allocation that was refused in the newest call, 0 if none was; the only call that is allowed after a trap |
 //! | `rt_team` | `(workers: u32, out: *Team) -> code`: threaded lanes only, once and before any model is open: takes the memory of a team; the host starts workers 1 and up |

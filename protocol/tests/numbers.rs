@@ -32,6 +32,7 @@ fn result_codes() {
         (22, TrResult::Storage),
         (23, TrResult::Source),
         (24, TrResult::IllegalState),
+        (25, TrResult::ForeignHandle),
     ];
     for (code, result) in expected {
         assert_eq!(result as i32, code);

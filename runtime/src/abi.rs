@@ -185,6 +185,11 @@ extern "C" fn rt_memory(handle: u64, out: Address) -> i32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn rt_owner(owner: u32) -> i32 {
+    code(|lane| lane.set_owner(owner))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn rt_limit(bytes: u64) -> i32 {
     code(|lane| lane.set_limit(bytes))
 }

@@ -21,6 +21,9 @@ use crate::plan::{Options, WEIGHTS_ALIGN};
 /// Rows of a matrix that lie interleaved.
 pub const ROW_GROUP: u32 = 4;
 
+/// A read of less than this is mostly the call.
+const HEAD_PART_BYTES: u64 = 1024 * 1024;
+
 /// Where the weights of one model go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrangement {
@@ -119,6 +122,8 @@ impl Arrangement {
         // Embedding and head may be of different layouts, and a group of each has to fit.
         let layer = self.layers.iter().map(length).max().unwrap_or(0);
         let slot = layer.max(self.embed_group).max(group);
+        // Where layers are small the head would come in ever so many reads.
+        let slot = slot.max(length(&self.head).min(HEAD_PART_BYTES));
         let rows = slot / group.max(1) * u64::from(ROW_GROUP);
         self.head_rows = rows.min(u64::from(self.head_rows)) as u32;
         self.window = at..at + slot;

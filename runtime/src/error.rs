@@ -44,7 +44,9 @@ impl RuntimeError {
     /// An allocation for this region of the plan was refused.
     pub(crate) fn in_region(self, region: u32, bytes: u64) -> RuntimeError {
         match self.code() {
-            TrResult::OutOfMemory => self.item(region as usize).detail(DETAIL_REFUSED, 0, bytes),
+            TrResult::OutOfMemory if self.0.detail != DETAIL_REFUSED => {
+                self.item(region as usize).detail(DETAIL_REFUSED, 0, bytes)
+            }
             _ => self,
         }
     }

@@ -151,6 +151,11 @@ impl Lane {
         self.answer(out, &memory.to_bytes(), Stage::Start)
     }
 
+    /// What the host calls this lane, of which the lower 16 bits are kept.
+    pub fn set_owner(&mut self, owner: u32) -> Result<(), RuntimeError> {
+        self.handles.set_owner(owner as u16)
+    }
+
     /// From the next plan on the lane takes no more than this.
     pub fn set_limit(&mut self, bytes: u64) -> Result<(), RuntimeError> {
         self.capacity = self.capacity.min(bytes);

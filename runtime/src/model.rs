@@ -7,6 +7,7 @@
 //! A call out of this order is refused with `IllegalState` and changes nothing.
 
 use format::{Digest, Header, Kind};
+use protocol::abi::REGION_METADATA;
 use protocol::{Stage, TrResult};
 
 use crate::RuntimeError;
@@ -84,7 +85,8 @@ impl Model {
             kernels: engine.kernels,
             team: engine.team,
             mode: options.mode,
-            weights: Weights::open(&header, arrangement, options.residency)?,
+            weights: Weights::open(&header, arrangement, options.residency)
+                .map_err(|error| error.in_region(REGION_METADATA, plan.metadata))?,
             rotary: Rotary::new(&header.manifest.architecture.rope)?,
             architecture: header.manifest.architecture.clone(),
         };

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod golden;
 mod models;
 
 use std::alloc::System;
@@ -50,6 +51,20 @@ fn steps_allocate_nothing_and_opening_takes_what_was_planned() {
                     let (header, _) = recipe.file().unwrap();
                     taken_as_planned(header, options, workers);
                 }
+            }
+        }
+    }
+    let (header, _) = golden::real_model();
+    for context in [256, 2048, 8192] {
+        for residency in Residency::ALL {
+            for kv_format in [KvFormat::F32, KvFormat::F16] {
+                let options = Options {
+                    residency,
+                    kv_format,
+                    context,
+                    ..INT8
+                };
+                taken_as_planned(header.clone(), options, 1 + usize::from(context == 2048));
             }
         }
     }
@@ -103,8 +118,12 @@ fn check(recipe: &Recipe, options: Options) {
     let (header, file) = recipe.file().unwrap();
     let mut model = taken_as_planned(header, options, 1);
     let mut source = models::InMemory(&file);
+    let before = Region::new(ALLOCATOR);
     load(&mut model, &mut source).unwrap();
     model.ready_from(&mut source).unwrap();
+    // Bytes go from the source to where they stay; only hashes of leaves pass through the heap.
+    let change = before.change();
+    assert!(change.bytes_allocated < 64 * 1024, "{change:?}");
     let ids: Vec<u32> = (0..50).collect();
     let request = greedy(&model, &ids, 32);
     model.begin(request).unwrap();

@@ -12,6 +12,7 @@ mod team;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use format::Digest;
 use js_sys::{Object, Reflect, Uint8Array, WebAssembly};
@@ -32,6 +33,9 @@ const STAGING_BYTES: u32 = 512;
 const OUT_AT: u32 = 256;
 const _: () = assert!(abi::Request::BYTES <= OUT_AT as usize);
 const _: () = assert!(Plan::BYTES <= (STAGING_BYTES - OUT_AT) as usize);
+
+/// Engines that this worker has made.
+static ENGINES: AtomicU32 = AtomicU32::new(1);
 
 /// A file that can be read straight into a view of another module's memory.
 pub trait ReadIntoView {
@@ -138,6 +142,9 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
         if staging == 0 {
             return Err(None);
         }
+        // A handle of an engine that was replaced is no handle of this one.
+        let owner = ENGINES.fetch_add(1, Ordering::Relaxed);
+        exports.rt_owner(owner).map_err(|_| None)?;
         Ok(ModuleEngine {
             exports,
             host: imports.host,

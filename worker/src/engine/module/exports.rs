@@ -68,6 +68,8 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub fn rt_memory(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
+    pub fn rt_owner(this: &Exports, owner: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
     pub fn rt_limit(this: &Exports, bytes: u64) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
     pub fn rt_refused(this: &Exports) -> Result<u32, JsValue>;
