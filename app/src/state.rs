@@ -130,6 +130,8 @@ pub struct App {
     pub tabs: Tabs,
     pub diagnostics: Option<Known>,
     pub durability: Durability,
+    /// How many conversations have their computed part kept, and its bytes.
+    pub kept: (u32, u64),
     /// An import did not fit: what could be deleted is shown.
     pub short_of_room: bool,
     /// What was kept from earlier visits has been read.

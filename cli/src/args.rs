@@ -139,6 +139,9 @@ pub enum Kv {
     F32,
     #[value(name = "f16")]
     F16,
+    /// The smallest; costs a little quality.
+    #[value(name = "int8")]
+    Int8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

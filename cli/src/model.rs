@@ -55,6 +55,7 @@ pub fn options(engine: &args::Engine, header: &Header) -> Options {
         kv_format: match (engine.kv, engine.mode) {
             (Some(args::Kv::F32), _) | (None, args::Mode::StrictF32V1) => KvFormat::F32,
             (Some(args::Kv::F16), _) | (None, args::Mode::Int8V1) => KvFormat::F16,
+            (Some(args::Kv::Int8), _) => KvFormat::Int8,
         },
         context: engine.context.unwrap_or(most.min(CONTEXT_DEFAULT_MAX)),
         prefill_tile: engine.prefill_tile.unwrap_or(0),

@@ -20,6 +20,9 @@
 //! | `rt_stop` | `(handle: u64) -> code`: ends the request, if there is one; committed positions stay, and `rt_step` is refused until `rt_begin` |
 //! | `rt_logits` | `(handle: u64, out: *Span) -> code`: f32 logits of the newest position |
 //! | `rt_digest` | `(handle: u64, out: *[u8; 32]) -> code`: SHA-256 of all logits since `rt_begin` |
+//! | `rt_known` | `(handle: u64, ids, ids_len: u32, out: *Known) -> code`: how many of these ids need not be computed again; this and the next two are refused while a request runs |
+//! | `rt_page_out` | `(handle: u64, ids, ids_len: u32, block: u32, to, to_len: u32, out: *Span) -> code`: writes keys and values of the 32 ids from `32 * block` on, or of as many as there are, to `to`, which has room for [`Known::page_bytes`] |
+//! | `rt_page_in` | `(handle: u64, ids, ids_len: u32, block: u32, from, from_len: u32) -> code`: takes them back. The host answers for the bytes: they must be those of a cache with equal identity |
 //! | `rt_counters` | `(out: *Counters) -> code`: which kernels really ran |
 //! | `rt_error` | `(out: *ErrorPlace) -> code`: place of the newest failure |
 //! | `rt_close` | `(handle: u64) -> code` |
@@ -202,6 +205,13 @@ shapes! {
         pub ptr: u32,
         /// In elements.
         pub len: u32,
+    }
+
+    pub struct Known [8] {
+        /// Leading ids whose keys and values are in the cache.
+        pub tokens: u32,
+        /// Most bytes of a page.
+        pub page_bytes: u32,
     }
 
     pub struct SelfTest [48] {

@@ -41,7 +41,7 @@ pub use diagnosis::{
     DIAGNOSIS_SCHEMA, DiagnosticDetails, DiagnosticRecord, FailureRecord, ResourceSnapshot,
 };
 pub use fit::{Fit, FitReport, Lever, Regions, Short, Wish};
-pub use kv::KvFormat;
+pub use kv::{CacheIdentity, KV_LAYOUT, KvFormat};
 pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
     SHARED_PAGES_MAX,

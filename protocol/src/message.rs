@@ -60,6 +60,8 @@ pub enum Command {
         request: RequestId,
         messages: Vec<Message>,
         sampling: Sampling,
+        /// Keep what was computed for this conversation, and begin with what was kept for it.
+        kept_as: Option<u64>,
     },
     Stop {
         request: RequestId,
@@ -88,6 +90,10 @@ pub enum Command {
     Swarm(SwarmCommand),
     /// How the next model is to be taken in and loaded; forgotten once one is being loaded.
     Prefer(Wish),
+    /// Removes what was kept for a conversation, or for all; answered by [`Event::Kept`].
+    ForgetKept {
+        conversation: Option<u64>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -264,6 +270,11 @@ pub enum Event {
     Swarm(SwarmEvent),
     /// Whether a model fits: before its weights are fetched, and when it could not be loaded.
     Fit(Box<Fit>),
+    /// What is kept of conversations in all: how many, and their bytes.
+    Kept {
+        conversations: u32,
+        bytes: u64,
+    },
 }
 
 /// What the server and the publisher offer together.

@@ -165,6 +165,36 @@ extern "C" fn rt_digest(handle: u64, out: Address) -> i32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn rt_known(handle: u64, ids: Address, ids_len: u32, out: Address) -> i32 {
+    code(|lane| lane.known(handle, (ids, ids_len), out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_page_out(
+    handle: u64,
+    ids: Address,
+    ids_len: u32,
+    block: u32,
+    to: Address,
+    to_len: u32,
+    out: Address,
+) -> i32 {
+    code(|lane| lane.page_out(handle, (ids, ids_len), block, (to, to_len), out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_page_in(
+    handle: u64,
+    ids: Address,
+    ids_len: u32,
+    block: u32,
+    from: Address,
+    from_len: u32,
+) -> i32 {
+    code(|lane| lane.page_in(handle, (ids, ids_len), block, (from, from_len)))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn rt_counters(out: Address) -> i32 {
     code(|lane| lane.counters(out))
 }

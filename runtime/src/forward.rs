@@ -79,7 +79,7 @@ impl Graph {
         let Layer { mixer, ffn } = self.architecture.layers[layer];
         let w = &self.weights.layers[layer];
         match mixer {
-            Mixer::Attention => self.attention(layer, w, tile, cache, s)?,
+            Mixer::Attention | Mixer::Sliding { .. } => self.attention(layer, w, tile, cache, s)?,
         }
         match ffn {
             Ffn::Dense => self.dense(w, tile, s)?,

@@ -10,7 +10,7 @@
 //!
 //! A position is committed when everything computed from it is known good: a group when its last
 //! layer is done, the newest position when its logits are. A stop or a failure forgets what was not
-//! committed, and the next request may build on what was.
+//! committed, and every later request may build on what was.
 
 use alloc::vec::Vec;
 
@@ -98,7 +98,7 @@ impl Generator {
         let vocab = architecture.vocab as usize;
         let short = |region, bytes| move |error: RuntimeError| error.in_region(region, bytes);
         Ok(Generator {
-            cache: Cache::new(architecture, kv_format, plan.context)
+            cache: Cache::new(architecture, kv_format, plan.context, plan.prefill_group)
                 .map_err(short(REGION_KV, plan.kv))?,
             scratch: Scratch::new(&lengths).map_err(short(REGION_SCRATCH, plan.scratch))?,
             logits: Logits::new(vocab).map_err(short(REGION_LOGITS, plan.logits))?,
@@ -138,11 +138,11 @@ impl Generator {
             self.sampler.observe(*id);
         }
 
-        let reused = match request.cold || request.argmax {
-            true => 0,
-            // The last position is computed anew in any case: its logits are wanted.
-            false => common_prefix(&self.ids[..self.committed], request.ids).min(prompt - 1),
-        };
+        if request.cold || request.argmax {
+            self.cache.clear();
+        }
+        // The last position is computed anew in any case: its logits are wanted.
+        let reused = self.cache.enter(request.ids, prompt - 1);
         self.ids.clear();
         self.ids.extend_from_slice(request.ids);
         self.committed = reused;
@@ -212,6 +212,14 @@ impl Generator {
         self.run = None;
     }
 
+    /// The cache between two requests.
+    pub fn idle_cache(&mut self) -> Result<&mut Cache, TrResult> {
+        match self.run {
+            None => Ok(&mut self.cache),
+            Some(_) => Err(TrResult::IllegalState),
+        }
+    }
+
     /// Logits of the newest position; empty until the request has some.
     pub fn logits(&self) -> &[f32] {
         self.logits.known()
@@ -268,6 +276,9 @@ impl Generator {
         if layer == 0 && tile.row == 0 {
             // All of the group: rows and layers may have to share one window.
             let count = self.group.min(run.prompt - tile.start);
+            self.cache
+                .reach(tile.start, tile.start + count)
+                .map_err(|code| failure(code, Stage::Prefill, layer, tile.start))?;
             let ids = &self.ids[tile.start..tile.start + count];
             graph.embed(ids, tile, source, s).map_err(place)?;
         }
@@ -335,13 +346,19 @@ impl Generator {
     fn after_group(&mut self, run: &Run, tile: Tile) -> Work {
         let end = tile.start + tile.count;
         if end < run.prompt {
-            self.committed = end;
+            self.commit(end);
             self.next_tile(end, run.prompt)
         } else {
             Work::First {
                 row: tile.count - 1,
             }
         }
+    }
+
+    /// The positions before `end` are good.
+    fn commit(&mut self, end: usize) {
+        self.committed = end;
+        self.cache.commit(&self.ids[..end]);
     }
 
     /// All layers for the newest id, and its logits.
@@ -353,6 +370,9 @@ impl Generator {
             row: 0,
         };
         let s = &mut self.scratch;
+        self.cache
+            .reach(position, position + 1)
+            .map_err(|code| failure(code, Stage::Decode, 0, position))?;
         graph
             .embed(&self.ids[position..], tile, source, s)
             .map_err(|error| placed(error, Stage::Decode, 0, position))?;
@@ -397,7 +417,7 @@ impl Generator {
             return Err(error.at(committed as u64 - 1));
         }
         self.logits.publish();
-        self.committed = committed;
+        self.commit(committed);
         if run.digest {
             self.logits.hash();
         }
@@ -469,8 +489,4 @@ fn placed(error: RuntimeError, stage: Stage, layer: usize, position: usize) -> R
         TrResult::HostRead => error.during(stage).item(layer),
         code => failure(code, stage, layer, position),
     }
-}
-
-fn common_prefix(a: &[u32], b: &[u32]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

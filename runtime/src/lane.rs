@@ -5,6 +5,7 @@
 
 #[cfg(target_feature = "atomics")]
 mod hosted;
+mod pages;
 
 use alloc::vec::Vec;
 
@@ -241,18 +242,7 @@ impl Lane {
         let bounds = |code| RuntimeError::new(code, Stage::Prefill);
         let request = self.staging.read_array(request).map_err(bounds)?;
         let request = abi::Request::from_bytes(request);
-        let len = u64::from(request.ids_len) * 4;
-        let len = usize::try_from(len).map_err(|_| bounds(TrResult::Bounds))?;
-        let bytes = self.staging.read(request.ids, len);
-        let bytes = bytes.map_err(bounds)?;
-        let mut ids: Vec<u32> = reserve_memory(bytes.len() / 4, Stage::Prefill)?;
-        ids.extend(
-            bytes
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .map(|id| u32::from_le_bytes(*id)),
-        );
+        let ids = self.ids((request.ids, request.ids_len))?;
         self.handles
             .get(handle)?
             .model
@@ -320,6 +310,17 @@ impl Lane {
         let open = self.handles.iter();
         let taken = open.map(|open| own(open.model.plan())).sum::<u64>();
         self.capacity.saturating_sub(taken)
+    }
+
+    /// Token ids in staging memory.
+    fn ids(&self, (address, len): (Address, u32)) -> Result<Vec<u32>, RuntimeError> {
+        let bounds = |code| RuntimeError::new(code, Stage::Prefill);
+        let len = usize::try_from(u64::from(len) * 4).map_err(|_| bounds(TrResult::Bounds))?;
+        let bytes = self.staging.read(address, len).map_err(bounds)?;
+        let words = bytes.as_chunks::<4>().0;
+        let mut ids: Vec<u32> = reserve_memory(words.len(), Stage::Prefill)?;
+        ids.extend(words.iter().map(|id| u32::from_le_bytes(*id)));
+        Ok(ids)
     }
 
     fn options(&self, address: Address) -> Result<Options, RuntimeError> {

@@ -14,6 +14,7 @@ use crate::RuntimeError;
 use crate::forward::Graph;
 use crate::generate::{Generator, Step};
 use crate::kernels::Kernels;
+use crate::kv::Cache;
 use crate::plan::{Options, Plan, Surroundings, admit, measure};
 use crate::records;
 use crate::request::Request;
@@ -199,6 +200,52 @@ impl Model {
         self.generator.stop();
     }
 
+    /// Leading tokens of `ids` whose keys and values are kept. The four calls about kept pages are
+    /// refused while a request runs.
+    pub fn known(&mut self, ids: &[u32]) -> Result<usize, RuntimeError> {
+        Ok(self.idle_cache()?.known(ids))
+    }
+
+    /// Most bytes that the copy of a page takes.
+    pub fn page_bytes(&mut self) -> Result<usize, RuntimeError> {
+        Ok(self.idle_cache()?.copy_bytes())
+    }
+
+    /// Copies the page of the 32 tokens of `ids` from `32 * block` on, or of as many as there are;
+    /// gives its length. `IllegalState` if they are not all known.
+    pub fn copy_page(
+        &mut self,
+        ids: &[u32],
+        block: usize,
+        out: &mut [u8],
+    ) -> Result<usize, RuntimeError> {
+        let cache = self.idle_cache()?;
+        cache.copy_out(ids, block, out).map_err(in_cache)
+    }
+
+    /// Takes a page back that [`Model::copy_page`] gave to a model with equal identity. What
+    /// `bytes` says is believed. `IllegalState` if an earlier token is not known.
+    pub fn restore_page(
+        &mut self,
+        ids: &[u32],
+        block: usize,
+        bytes: &[u8],
+    ) -> Result<(), RuntimeError> {
+        let (vocab, context) = (self.graph.architecture.vocab, self.plan.context as usize);
+        if ids.len() > context || ids.iter().any(|id| *id >= vocab) {
+            return Err(in_cache(TrResult::InvalidArgument));
+        }
+        let cache = self.idle_cache()?;
+        cache.copy_in(ids, block, bytes).map_err(in_cache)
+    }
+
+    fn idle_cache(&mut self) -> Result<&mut Cache, RuntimeError> {
+        match self.ready {
+            true => self.generator.idle_cache().map_err(in_cache),
+            false => Err(in_cache(TrResult::IllegalState)),
+        }
+    }
+
     /// Logits of the newest position, `[vocab]`; empty until the request has some.
     pub fn logits(&self) -> &[f32] {
         self.generator.logits()
@@ -218,4 +265,8 @@ impl Model {
     pub fn malformed_logits(&self) -> u64 {
         self.generator.malformed()
     }
+}
+
+fn in_cache(code: TrResult) -> RuntimeError {
+    RuntimeError::new(code, Stage::Prefill)
 }

@@ -4,7 +4,8 @@
 //! weights   full: file bytes from the first weight's 1 MiB boundary to the end; else what is kept
 //!           and a window for one block, see `arrange`
 //! metadata  what was read of the header, norms and biases as floats, ids of the sequence, tables
-//! kv        layers * positions (up to whole blocks) * bytes of a position, see `KvFormat`
+//! kv        layers * positions (up to whole blocks) * bytes of a position, see `KvFormat`, and
+//!           which tokens stand where; of layers that see a window only two windows
 //! scratch   activations of one prefill tile, residual stream of one group, attention scores
 //! logits    one row of the vocabulary
 //! sampler   counts, masks and candidates of the vocabulary
@@ -157,7 +158,6 @@ pub fn measure(
     };
     let vocab = architecture.vocab as usize;
     let overflow = || RuntimeError::new(TrResult::IntegerOverflow, Stage::Plan);
-    plan.kv = cache_bytes(architecture, options.kv_format, context).ok_or_else(overflow)?;
     plan.logits = vocab as u64 * 4;
     plan.sampler = Sampler::bytes(vocab);
     plan.metadata = records::bytes(header, context).ok_or_else(overflow)?;
@@ -170,6 +170,8 @@ pub fn measure(
     } else {
         plan.prefill_group = tile;
     }
+    let kv = cache_bytes(architecture, options.kv_format, context, plan.prefill_group);
+    plan.kv = kv.ok_or_else(overflow)?;
     let scratch = |tile, group| lengths(architecture, [tile, group, context], around.workers);
     plan.scratch = scratch(tile, plan.prefill_group)
         .bytes()

@@ -73,6 +73,7 @@ const VECTORS: &[Vector] = &[
         |k, out| model(k, Recipe::QUANTIZED, INT8, out),
         0x9f08_7db3_48da_eb5c,
     ),
+    vector(|k, out| model(k, Recipe::SLIDING, INT8_CACHE, out), 0x0),
 ];
 
 const STRICT: Options = Options {
@@ -86,6 +87,10 @@ const INT8: Options = Options {
     kv_format: KvFormat::F16,
     prefill_tile: 7,
     ..Options::DEFAULT
+};
+const INT8_CACHE: Options = Options {
+    kv_format: KvFormat::Int8,
+    ..INT8
 };
 
 const fn vector(
@@ -272,6 +277,7 @@ fn attention(kernels: Kernels, out: &mut Sha256) -> Result<(), RuntimeError> {
                 kv: KvHead {
                     keys,
                     values,
+                    pages: &[0, 1, 2],
                     stride: KV_BLOCK * HEAD_DIM,
                     head_dim: HEAD_DIM,
                 },

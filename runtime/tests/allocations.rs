@@ -28,6 +28,14 @@ fn steps_allocate_nothing_and_opening_takes_what_was_planned() {
         (Recipe::QUANTIZED, STRICT),
         (Recipe::QUANTIZED, INT8),
         (Recipe::FLOAT, STRICT),
+        (Recipe::SLIDING, INT8),
+        (
+            Recipe::QUANTIZED,
+            Options {
+                kv_format: KvFormat::Int8,
+                ..INT8
+            },
+        ),
     ] {
         for residency in Residency::ALL {
             let options = Options {
@@ -40,7 +48,7 @@ fn steps_allocate_nothing_and_opening_takes_what_was_planned() {
     }
     for recipe in shapes() {
         for residency in Residency::ALL {
-            for kv_format in [KvFormat::F32, KvFormat::F16] {
+            for kv_format in KvFormat::ALL {
                 let options = Options {
                     residency,
                     kept_layers: 3,
@@ -57,7 +65,7 @@ fn steps_allocate_nothing_and_opening_takes_what_was_planned() {
     let (header, _) = golden::real_model();
     for context in [256, 2048, 8192] {
         for residency in Residency::ALL {
-            for kv_format in [KvFormat::F32, KvFormat::F16] {
+            for kv_format in KvFormat::ALL {
                 let options = Options {
                     residency,
                     kv_format,

@@ -14,7 +14,7 @@ use protocol::abi::{
 use protocol::{Stage, TrResult};
 use runtime::sampler::Settings;
 use runtime::tiny::Recipe;
-use runtime::{Engine, Model, Options, Request, RuntimeError, Source, plan};
+use runtime::{Engine, KvFormat, Model, Options, Request, RuntimeError, Source, plan};
 
 const PROMPT: [u32; 5] = [3, 14, 15, 9, 26];
 
@@ -52,19 +52,25 @@ fn a_plan_names_the_first_region_that_does_not_fit() {
     assert!(Model::open(header, STRICT, before).is_ok());
 }
 
-/// Two layers, two key/value heads of 8, 96 positions: the formula of the memory plan by hand.
+/// Two layers, two key/value heads of 8, 96 positions: the formula of the memory plan by hand. Each
+/// page of 32 positions has 168 bytes for its tokens and its place in the tree.
 #[test]
 fn the_cache_is_planned_by_the_formula() {
     let (header, _) = Recipe::QUANTIZED.file().unwrap();
     let planned = |options| plan(&header, &options, u64::MAX).unwrap();
-    assert_eq!(planned(STRICT).kv, 2 * 2 * 2 * 8 * 96 * 4);
-    assert_eq!(planned(INT8).kv, 2 * 2 * 2 * 8 * 96 * 2);
+    assert_eq!(planned(STRICT).kv, 2 * 2 * 2 * 8 * 96 * 4 + 3 * 168);
+    assert_eq!(planned(INT8).kv, 2 * 2 * 2 * 8 * 96 * 2 + 3 * 168);
+    let options = Options {
+        kv_format: KvFormat::Int8,
+        ..INT8
+    };
+    assert_eq!(planned(options).kv, 2 * 2 * 2 * (8 + 4) * 96 + 3 * 168);
     // 33 positions need two blocks of 32.
     let options = Options {
         context: 33,
         ..INT8
     };
-    assert_eq!(planned(options).kv, 2 * 2 * 2 * 8 * 64 * 2);
+    assert_eq!(planned(options).kv, 2 * 2 * 2 * 8 * 64 * 2 + 2 * 168);
     assert_eq!(
         (planned(options).context, planned(options).prefill_tile),
         (33, 32)

@@ -9,7 +9,7 @@ pub mod module;
 pub mod native;
 
 use format::Digest;
-use protocol::abi::{self, Counters, ErrorPlace, Opened, Options, Plan, Step};
+use protocol::abi::{self, Counters, ErrorPlace, Known, Opened, Options, Plan, Step};
 use protocol::{Over, Sampling, Stage, TrResult};
 
 /// A failure of the engine with its place, as it crosses the C boundary.
@@ -148,6 +148,16 @@ pub trait Engine {
 
     /// SHA-256 of all logits since `begin`, if the request asked for it.
     fn digest(&mut self) -> Result<Digest, EngineError>;
+
+    /// How many of these ids need not be computed again, and the most bytes that a page takes.
+    /// Refused while a request runs, as the next two are.
+    fn known(&mut self, ids: &[u32]) -> Result<Known, EngineError>;
+
+    /// Keys and values of the 32 ids from `32 * block` on, or of as many as there are.
+    fn page_out(&mut self, ids: &[u32], block: u32) -> Result<Vec<u8>, EngineError>;
+
+    /// Takes back what `page_out` gave an engine whose cache has the same identity.
+    fn page_in(&mut self, ids: &[u32], block: u32, bytes: &[u8]) -> Result<(), EngineError>;
 
     /// Which kernels really ran.
     fn counters(&mut self) -> Counters;

@@ -41,6 +41,7 @@ fn chat(world: &mut World, messages: Vec<Message>, sampling: Sampling) -> Reques
         request,
         messages,
         sampling,
+        kept_as: None,
     });
     request
 }

@@ -158,8 +158,12 @@ impl App {
                 vec![Effect::StartWorker]
             }
             Action::Configure(settings) => {
-                self.settings = settings;
-                vec![Effect::SaveSettings]
+                let was_kept = std::mem::replace(&mut self.settings, settings).keep;
+                let mut effects = vec![Effect::SaveSettings];
+                if was_kept && !self.settings.keep {
+                    effects.extend(self.send(Command::ForgetKept { conversation: None }));
+                }
+                effects
             }
             Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
             Action::RetryEngines => self.send(Command::ForgetFailures).into_iter().collect(),
@@ -241,6 +245,10 @@ impl App {
                 }
                 if self.chat.forget(id) {
                     effects.push(Effect::RemoveConversation(id));
+                    if self.settings.keep || self.kept.0 > 0 {
+                        let conversation = Some(id.0);
+                        effects.extend(self.send(Command::ForgetKept { conversation }));
+                    }
                 }
                 effects
             }
@@ -267,6 +275,7 @@ impl App {
         let messages = conversation.messages(&self.settings.system);
         let seed = self.settings.seed.unwrap_or(seed);
         let sampling = self.settings.sampling(seed);
+        let kept_as = self.settings.keep.then_some(id.0);
         let request = self.request();
         open(&mut self.chat, now, request, name, seed);
         let mut effects = vec![Effect::SaveConversation(id)];
@@ -274,6 +283,7 @@ impl App {
             request,
             messages,
             sampling,
+            kept_as,
         }));
         effects
     }

@@ -84,6 +84,10 @@ impl App {
             Event::FailuresForgotten => return self.act(now, Action::Restart),
             // Its file has gone another way.
             Event::Exported { .. } => {}
+            Event::Kept {
+                conversations,
+                bytes,
+            } => self.kept = (conversations, bytes),
             Event::Prefill { .. }
             | Event::Text { .. }
             | Event::Done { .. }

@@ -7,6 +7,7 @@
 //! A trap leaves the lane's memory in an unknown state, so after one every call is refused.
 
 mod exports;
+mod pages;
 mod pool;
 mod team;
 
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use format::Digest;
 use js_sys::{Object, Reflect, Uint8Array, WebAssembly};
-use protocol::abi::{Counters, ErrorPlace, Opened, Options, Plan, SelfTest, Step, Team};
+use protocol::abi::{Counters, ErrorPlace, Known, Opened, Options, Plan, SelfTest, Step, Team};
 use protocol::{Stage, TrResult, abi};
 use wasm_bindgen::prelude::*;
 
@@ -345,8 +346,7 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
 
     fn begin(&mut self, request: &Request<'_>) -> Result<(), EngineError> {
         let handle = self.handle(Stage::Prefill)?;
-        let ids: Vec<u8> = request.ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-        self.staged(&ids, Stage::Prefill, |ptr| {
+        self.staged(&pages::id_bytes(request.ids), Stage::Prefill, |ptr| {
             self.write(self.staging, &request.to_abi(ptr).to_bytes());
             let code = self.exports.rt_begin(handle, self.staging);
             self.check(code, Stage::Prefill)
@@ -372,6 +372,18 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         let code = self.exports.rt_digest(handle, out);
         self.check(code, Stage::Decode)?;
         Ok(Digest(self.read(out)))
+    }
+
+    fn known(&mut self, ids: &[u32]) -> Result<Known, EngineError> {
+        self.known_ids(ids)
+    }
+
+    fn page_out(&mut self, ids: &[u32], block: u32) -> Result<Vec<u8>, EngineError> {
+        self.copy_page(ids, block)
+    }
+
+    fn page_in(&mut self, ids: &[u32], block: u32, bytes: &[u8]) -> Result<(), EngineError> {
+        self.restore_page(ids, block, bytes)
     }
 
     fn counters(&mut self) -> Counters {

@@ -2,8 +2,8 @@
 
 use format::{Digest, Header};
 use protocol::abi::{
-    self, Counters, FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, FLAG_MASK_MALFORMED, Opened, Plan,
-    Step,
+    self, Counters, FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, FLAG_MASK_MALFORMED, Known, Opened,
+    Plan, Step,
 };
 use protocol::{Stage, TrResult};
 use runtime::sampler::{Malformed, Settings};
@@ -170,6 +170,27 @@ impl<D: Disk> Engine for NativeEngine<D> {
 
     fn digest(&mut self) -> Result<Digest, EngineError> {
         Ok(self.model(Stage::Decode)?.digest())
+    }
+
+    fn known(&mut self, ids: &[u32]) -> Result<Known, EngineError> {
+        let model = self.model(Stage::Prefill)?;
+        Ok(Known {
+            tokens: model.known(ids)? as u32,
+            page_bytes: model.page_bytes()? as u32,
+        })
+    }
+
+    fn page_out(&mut self, ids: &[u32], block: u32) -> Result<Vec<u8>, EngineError> {
+        let model = self.model(Stage::Prefill)?;
+        let mut page = vec![0; model.page_bytes()?];
+        let len = model.copy_page(ids, block as usize, &mut page)?;
+        page.truncate(len);
+        Ok(page)
+    }
+
+    fn page_in(&mut self, ids: &[u32], block: u32, bytes: &[u8]) -> Result<(), EngineError> {
+        let model = self.model(Stage::Prefill)?;
+        Ok(model.restore_page(ids, block as usize, bytes)?)
     }
 
     fn counters(&mut self) -> Counters {

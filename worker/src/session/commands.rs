@@ -40,7 +40,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 request,
                 messages,
                 sampling,
-            } => self.on_chat(request, messages, sampling),
+                kept_as,
+            } => self.on_chat(request, messages, sampling, kept_as),
             Command::Measure { request, measure } => self.on_measure(request, measure),
             Command::Time { request, measure } => self.on_time(request, measure),
             Command::Stop { request } => self.on_stop(request),
@@ -52,6 +53,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             }
             Command::Swarm(command) => self.on_swarm_command(command),
             Command::Prefer(wish) => self.wish = Some(wish),
+            Command::ForgetKept { conversation } => self.forget_kept(conversation),
             // Between tabs; a session has nobody to take anything from.
             Command::TakeOver => {}
         }
@@ -71,7 +73,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::DeleteModel { .. }
             | Command::Export { .. }
             | Command::Swarm(_)
-            | Command::ListModels => Subject::Store,
+            | Command::ListModels
+            | Command::ForgetKept { .. } => Subject::Store,
             Command::Unload
             | Command::Diagnostics
             | Command::ForgetFailures

@@ -27,22 +27,47 @@ struct Prepared {
     vocab: u32,
     sampling: Sampling,
     flags: u32,
+    kept_as: Option<u64>,
     kind: Kind,
 }
 
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     /// Begins the first waiting request, or first gives it the engine that it asks for.
     pub(super) fn begin_next(&mut self) {
-        let Some(ask) = self.requests.waiting.pop_front() else {
+        let Some(mut ask) = self.requests.waiting.pop_front() else {
             return;
         };
         match self.fit_for(&ask) {
+            Ok(Fit::Same) if self.looks_for_kept(&mut ask) => {
+                self.requests.waiting.push_front(ask);
+            }
             Ok(Fit::Same) => self.begin(ask),
             Ok(Fit::Other(options, plan)) => {
                 self.requests.waiting.push_front(ask);
                 self.reopen(&options, plan);
             }
             Err(error) => self.fail_request(ask.request, error),
+        }
+    }
+
+    /// Begins to read back what is kept for a request, once.
+    fn looks_for_kept(&mut self, ask: &mut Ask) -> bool {
+        let Work::Chat {
+            messages,
+            kept_as: Some(conversation),
+            is_looked_for: is_looked_for @ false,
+            ..
+        } = &mut ask.work
+        else {
+            return false;
+        };
+        *is_looked_for = true;
+        let model = self.seat.model.as_ref();
+        let prompter = model.and_then(|model| model.prompter.as_ref());
+        // A prompt that cannot be made is refused when the request begins.
+        match prompter.map(|prompter| chat_ids(prompter, messages)) {
+            Some(Ok((ids, _))) => self.restore(*conversation, ids),
+            _ => false,
         }
     }
 
@@ -81,6 +106,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 vocab,
                 sampling,
                 flags,
+                kept_as,
                 kind,
             } = prepared;
             let asked = Request {
@@ -93,7 +119,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             self.call(|engine| engine.begin(&asked))
                 .map_err(|error| words::engine_error(&error, None))?;
             self.seat.advance(State::Prefilled)?;
-            Ok(Running::new(request, kind, self.desk.now_ms))
+            let kept = kept_as.map(|conversation| (conversation, ids));
+            Ok(Running::new(request, kind, kept, self.desk.now_ms))
         });
         match begun {
             Ok(running) => {
@@ -108,7 +135,12 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let model = self.seat.model.as_ref().ok_or_else(no_model)?;
         let rows = model.header.manifest.architecture.vocab;
         match work {
-            Work::Chat { messages, sampling } => {
+            Work::Chat {
+                messages,
+                sampling,
+                kept_as,
+                ..
+            } => {
                 let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
                 let (ids, stream) =
                     chat_ids(prompter, &messages).map_err(|error| words::prompt_error(&error))?;
@@ -117,6 +149,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                     vocab: prompter.vocab().min(rows),
                     sampling,
                     flags: 0,
+                    kept_as,
                     kind: Kind::Chat(stream),
                 })
             }
@@ -140,6 +173,7 @@ fn fixed(measure: Measure, rows: u32) -> Prepared {
             ..Sampling::GREEDY
         },
         flags: FLAG_IGNORE_EOS | FLAG_COLD,
+        kept_as: None,
         kind: Kind::Time,
     }
 }
