@@ -3,7 +3,8 @@
 //! The steps are those of one worker, which is what a lane has. A native team's thread pool
 //! allocates a job for each meeting of its workers.
 //!
-//! One test only: the counters are the whole process's.
+//! A program without a test harness, whose threads allocate too: the counters are the whole
+//! process's.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,8 +23,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-#[test]
-fn steps_allocate_nothing_and_opening_takes_what_was_planned() {
+fn main() {
     for (recipe, options) in [
         (Recipe::QUANTIZED, STRICT),
         (Recipe::QUANTIZED, INT8),
@@ -151,7 +151,7 @@ fn turns_keep_nothing() {
         ..Recipe::QUANTIZED
     };
     let (header, file) = recipe.file().unwrap();
-    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let (mut before, mut after) = (Vec::with_capacity(3), Vec::with_capacity(3));
     for residency in Residency::ALL {
         let options = Options { residency, ..INT8 };
         let held = Region::new(ALLOCATOR);

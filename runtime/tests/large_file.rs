@@ -3,18 +3,18 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod models;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use format::{Header, Layout, Manifest};
-use models::{INT8, greedy};
-use protocol::abi::{REGION_WEIGHTS, STEP_DONE};
-use protocol::{Residency, Stage, TrResult};
+use format::{Header, Layout, Manifest, PIECE_BYTES};
+use protocol::TrResult;
+use protocol::abi::{
+    KV_F16, MODE_INT8_V1, Opened, Options, Plan, REGION_WEIGHTS, RESIDENCY_FULL, RESIDENCY_HYBRID,
+    RESIDENCY_PAGED, Request, STEP_DONE, Step,
+};
 use runtime::tiny::Recipe;
-use runtime::{Engine, Model, Options, RuntimeError, Source, Surroundings, admit, measure};
+use runtime::{HeaderAt, Lane, RuntimeError};
 
 const GIB: u64 = 1 << 30;
 /// What a lane's addresses reach.
@@ -74,19 +74,67 @@ fn file(header: &Header) -> Sparse {
             file.0.write_all_at(&ones, start).unwrap();
         }
     }
-    // Row 7 and row 9 of the embedding differ, so that their logits do.
+    // Rows of the embedding that are not zero, the greatest of them beyond 4 GiB.
     let embed = header.tensor("embed").unwrap().range.start;
-    for (row, value) in [(7u64, 0.5f32), (9, 1.0), (1_000_000, -2.0)] {
+    for (row, value) in [(7u64, 0.5f32), (9, 1.0), (1_000_000, 2.0)] {
         let floats = value.to_le_bytes().repeat(1280);
         file.0.write_all_at(&floats, embed + row * 5120).unwrap();
     }
     file
 }
 
-impl Source for &Sparse {
-    fn read_at(&mut self, at: u64, into: &mut [u8]) -> Result<(), RuntimeError> {
-        let read = self.0.read_exact_at(into, at);
-        read.map_err(|_| RuntimeError::new(TrResult::HostRead, Stage::Load))
+/// A lane with the header in its staging memory.
+struct Host {
+    lane: Lane,
+    header: HeaderAt,
+    options: u32,
+    request: u32,
+    out: u32,
+}
+
+impl Host {
+    fn new(header: &Header) -> Host {
+        let mut lane = Lane::new(LANE_BYTES);
+        let bytes = header.to_bytes();
+        let address = lane.staging.alloc(bytes.len());
+        lane.staging.write(address, &bytes).unwrap();
+        Host {
+            header: HeaderAt {
+                address,
+                len: bytes.len() as u32,
+                file_len: header.file_len,
+            },
+            options: lane.staging.alloc(Options::BYTES),
+            request: lane.staging.alloc(Request::BYTES + 4),
+            out: lane.staging.alloc(Plan::BYTES),
+            lane,
+        }
+    }
+
+    fn ask(&mut self, residency: u32) {
+        let options = Options {
+            mode: MODE_INT8_V1,
+            kv_format: KV_F16,
+            context: 8,
+            residency,
+            ..Options::default()
+        };
+        let bytes = options.to_bytes();
+        self.lane.staging.write(self.options, &bytes).unwrap();
+    }
+
+    fn plan(&mut self, residency: u32) -> Plan {
+        self.ask(residency);
+        self.lane.plan(self.header, self.options, self.out).unwrap();
+        Plan::from_bytes(self.lane.staging.read_array(self.out).unwrap())
+    }
+
+    fn open(&mut self, residency: u32) -> Result<Opened, RuntimeError> {
+        self.ask(residency);
+        self.lane.open(self.header, self.options, 3, self.out)?;
+        Ok(Opened::from_bytes(
+            self.lane.staging.read_array(self.out).unwrap(),
+        ))
     }
 }
 
@@ -96,13 +144,10 @@ fn five_gigabytes_are_refused_whole_and_computed_by_pages() {
     assert!(header.file_len > 5 * GIB, "{}", header.file_len);
     let layer = header.tensor("layers.1.down").unwrap();
     assert!(layer.range.start > 4 * GIB);
-    let around = Surroundings::native(1);
-    let planned = |residency| {
-        let options = Options { residency, ..INT8 };
-        measure(&header, &options, &around, LANE_BYTES).unwrap().0
-    };
-    for residency in [Residency::Full, Residency::Hybrid] {
-        let error = admit(&planned(residency)).unwrap_err();
+    let mut host = Host::new(&header);
+    for residency in [RESIDENCY_FULL, RESIDENCY_HYBRID] {
+        assert!(host.plan(residency).weights > 5 * GIB);
+        let error = host.open(residency).unwrap_err();
         assert_eq!(
             (error.code(), error.0.item),
             (TrResult::OutOfMemory, REGION_WEIGHTS)
@@ -112,36 +157,54 @@ fn five_gigabytes_are_refused_whole_and_computed_by_pages() {
             "{error}"
         );
     }
-    let plan = planned(Residency::Paged);
-    admit(&plan).unwrap();
+    let plan = host.plan(RESIDENCY_PAGED);
     assert!(plan.total < GIB / 8 && plan.streamed > 5 * GIB, "{plan:?}");
 
     let sparse = file(&header);
-    let options = Options {
-        residency: Residency::Paged,
-        context: 8,
-        ..INT8
-    };
-    let mut model = Model::open_with(header, options, LANE_BYTES, Engine::default()).unwrap();
-    let mut source = &sparse;
-    // Loading and checking reads all of the 5 GB twice, which only a lane that is paid for does.
-    let pieces = model.first()..model.header().file_len;
-    for at in pieces.clone().step_by(format::PIECE_BYTES as usize) {
-        let len = (pieces.end - at).min(u64::from(format::PIECE_BYTES)) as u32;
-        model.load(&mut source, at, len).unwrap();
-    }
-    model.ready_from(&mut source).unwrap();
-    model.begin(greedy(&model, &[9], 1)).unwrap();
-    let last = loop {
-        let step = model.step_from(&mut source).unwrap();
-        if step.status == STEP_DONE {
-            break step;
+    let mut highest = 0;
+    let mut read = |source: u32, at: u64, into: &mut [u8]| {
+        assert_eq!(source, 3);
+        highest = highest.max(at);
+        match sparse.0.read_exact_at(into, at) {
+            Ok(()) => 0,
+            Err(_) => TrResult::HostRead as i32,
         }
     };
-    // All projections are zero, so the residual stream is the embedding's row of ones: its norm is
-    // itself, and the logit of a row is the sum of the row.
-    let logits = model.logits();
-    let close = |row: usize, wanted: f32| (logits[row] - wanted).abs() < 0.1;
-    assert!(close(7, 640.0) && close(9, 1280.0) && close(1_000_000, -2560.0));
-    assert_eq!(last.token, 9);
+    let Opened { handle, first, len } = host.open(RESIDENCY_PAGED).unwrap();
+    assert_eq!(first + len, header.file_len);
+    // Pieces are loaded and then checked: all of the 5 GB twice.
+    for at in (first..header.file_len).step_by(PIECE_BYTES as usize) {
+        let len = (header.file_len - at).min(u64::from(PIECE_BYTES)) as u32;
+        host.lane
+            .load(handle, at, len, host.out, &mut read)
+            .unwrap();
+    }
+    host.lane.ready(handle, &mut read).unwrap();
+    let ids = host.request + Request::BYTES as u32;
+    let request = Request {
+        ids,
+        ids_len: 1,
+        max_new: 1,
+        top_p: 1.0,
+        repetition_penalty: 1.0,
+        vocab: 1 << 20,
+        ..Request::default()
+    };
+    host.lane.staging.write(ids, &9u32.to_le_bytes()).unwrap();
+    host.lane
+        .staging
+        .write(host.request, &request.to_bytes())
+        .unwrap();
+    host.lane.begin(handle, host.request).unwrap();
+    let token = loop {
+        host.lane.step(handle, host.out, &mut read).unwrap();
+        let step = Step::from_bytes(host.lane.staging.read_array(host.out).unwrap());
+        if step.status == STEP_DONE {
+            break step.token;
+        }
+    };
+    // All projections are zero, so the residual stream is row 9 of the embedding, all ones, and so
+    // is its norm: the logit of a row is the sum of the row, greatest for row 1,000,000.
+    assert_eq!(token, 1_000_000);
+    assert!(highest > 4 * GIB, "{highest}");
 }

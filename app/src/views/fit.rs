@@ -82,11 +82,18 @@ fn Bar(name: &'static str, regions: Regions, whole: u64) -> impl IntoView {
     }
 }
 
+/// What a memory of one thread can grow to, where a browser and a device give it.
+const GROWN_MAX: u64 = 4_000_000_000;
+
 /// A model that does not fit as it is, and the ways in which it does.
 #[component]
 pub fn Ways() -> impl IntoView {
     let page = Page::here();
     let fit = page.part(|app| app.fit.clone().filter(|fit| fit.over.is_some()));
+    let may_take_more = page.part(|app| {
+        let limit = app.fit.as_ref().map(|fit| fit.report.limit);
+        app.start.shares_memory() && limit.is_some_and(|limit| limit < GROWN_MAX)
+    });
     move || {
         let fit = fit.get()?;
         let why = text::too_much(&fit)?;
@@ -95,6 +102,16 @@ pub fn Ways() -> impl IntoView {
                 <p class="remedy">
                     "Nothing that this program can do makes it fit here; choose a smaller model."
                 </p>
+            }
+        });
+        let other_lane = may_take_more.get().then(|| {
+            view! {
+                <li>
+                    <a class="button" href=super::notices::LESS>"Compute with one thread"</a>
+                    <span class="muted">
+                        "The memory that threads share is smaller here than one that grows."
+                    </span>
+                </li>
             }
         });
         let ways = fit
@@ -108,7 +125,7 @@ pub fn Ways() -> impl IntoView {
                     <p class="notice-title">{fit.name.clone()}" does not fit as it is"</p>
                     <p>{why}</p>
                     {none}
-                    <ul class="ways-list">{ways}</ul>
+                    <ul class="ways-list">{ways} {other_lane}</ul>
                 </div>
                 <button
                     class="quiet close"
