@@ -1,8 +1,8 @@
 //! The weights where they lie, with names and shapes.
 //!
 //! Matrices are borrowed from one region, see `arrange`: kept for good, or brought into its window
-//! by whoever is about to use them; `settle` checks them once. Norms and biases are small and read by every position, so they
-//! are copied out as floats.
+//! by whoever is about to use them; `settle` checks them once. Norms and biases are small and read
+//! by every position, so they are copied out as floats.
 
 mod finder;
 mod region;

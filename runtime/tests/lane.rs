@@ -185,32 +185,6 @@ fn a_host_gets_the_ids_and_bits_of_the_native_door() {
     assert_eq!((ids, digest), (native.ids, native.digest));
 }
 
-#[test]
-fn handles_are_checked_by_slot_and_generation() {
-    let mut host = Host::new(1 << 30);
-    let first = host.open().handle;
-    host.lane.close(first).unwrap();
-    let second = host.open().handle;
-    assert_ne!(first, second);
-    for (handle, expected) in [
-        (first, TrResult::StaleHandle),
-        (0, TrResult::InvalidHandle),
-        (second + (1 << 32), TrResult::InvalidHandle),
-        (second + 99, TrResult::InvalidHandle),
-        (u64::MAX, TrResult::InvalidHandle),
-    ] {
-        let result = host.ready(handle);
-        assert_eq!(host.code(result), expected, "{handle:#x}");
-        let result = host.step(handle);
-        assert_eq!(host.code(result), expected, "{handle:#x}");
-        let result = host.lane.close(handle);
-        assert_eq!(host.code(result), expected, "{handle:#x}");
-    }
-    host.lane.close(second).unwrap();
-    let result = host.lane.close(second);
-    assert_eq!(host.code(result), TrResult::StaleHandle);
-}
-
 /// Every call with a place to write to, given one that is none: refused, and without effect.
 #[test]
 fn pointers_outside_staging_are_refused() {

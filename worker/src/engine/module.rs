@@ -7,27 +7,27 @@
 //! A trap leaves the lane's memory in an unknown state, so after one every call is refused.
 
 mod exports;
+mod imports;
 mod pages;
 mod pool;
 mod team;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use format::Digest;
-use js_sys::{Object, Reflect, Uint8Array, WebAssembly};
+use js_sys::{Reflect, Uint8Array, WebAssembly};
 use protocol::abi::{Counters, ErrorPlace, Known, Opened, Options, Plan, SelfTest, Step, Team};
 use protocol::{Stage, TrResult, abi};
 use wasm_bindgen::prelude::*;
 
 use super::{Engine, EngineError, Request};
 use exports::Exports;
+use imports::{Host, HostRead};
 
+pub use imports::{Imports, ReadIntoView};
 pub use pool::{Pool, Spec};
-
-/// `host_read(source, offset, dst, len) -> code`.
-type HostRead = Closure<dyn FnMut(u32, u64, u32, u32) -> i32>;
 
 /// Room for the largest struct that goes in and the largest that comes out.
 const STAGING_BYTES: u32 = 512;
@@ -37,25 +37,6 @@ const _: () = assert!(Plan::BYTES <= (STAGING_BYTES - OUT_AT) as usize);
 
 /// Engines that this worker has made.
 static ENGINES: AtomicU32 = AtomicU32::new(1);
-
-/// A file that can be read straight into a view of another module's memory.
-pub trait ReadIntoView {
-    /// Fills the whole view from byte `at` on; `false` if it could not.
-    fn read_into_view(&self, at: u64, view: &Uint8Array) -> bool;
-}
-
-/// What the lane's only import reaches.
-struct Host<F> {
-    /// The open model's file, under the number that the lane was given for it.
-    file: RefCell<Option<(u32, F)>>,
-    memory: RefCell<Option<WebAssembly::Memory>>,
-}
-
-/// The import object of a lane that is not instantiated yet.
-pub struct Imports<F> {
-    host: Rc<Host<F>>,
-    read: HostRead,
-}
 
 pub struct ModuleEngine<F> {
     exports: Exports,
@@ -70,54 +51,6 @@ pub struct ModuleEngine<F> {
     /// Of a lane with threads.
     team: Option<Team>,
     pool: Option<Pool>,
-}
-
-impl<F: ReadIntoView + 'static> Default for Imports<F> {
-    fn default() -> Imports<F> {
-        let host = Rc::new(Host {
-            file: RefCell::new(None),
-            memory: RefCell::new(None),
-        });
-        let reached = Rc::clone(&host);
-        let read = Closure::new(move |source: u32, offset: u64, dst: u32, len: u32| {
-            reached.read(source, offset, dst, len)
-        });
-        Imports { host, read }
-    }
-}
-
-impl<F: ReadIntoView + 'static> Imports<F> {
-    /// `{env: {host_read, memory}}`; a lane of one thread has its own memory.
-    pub fn object(&self, shared: Option<&WebAssembly::Memory>) -> Result<Object, JsValue> {
-        let env = Object::new();
-        Reflect::set(&env, &"host_read".into(), self.read.as_ref())?;
-        if let Some(memory) = shared {
-            Reflect::set(&env, &"memory".into(), memory)?;
-        }
-        let imports = Object::new();
-        Reflect::set(&imports, &"env".into(), &env)?;
-        Ok(imports)
-    }
-}
-
-impl<F: ReadIntoView> Host<F> {
-    /// The import: 0, or a code.
-    fn read(&self, source: u32, offset: u64, dst: u32, len: u32) -> i32 {
-        let file = self.file.borrow();
-        let memory = self.memory.borrow();
-        let (Some((number, file)), Some(memory)) = (file.as_ref(), memory.as_ref()) else {
-            return TrResult::InvalidHandle as i32;
-        };
-        if *number != source {
-            return TrResult::InvalidHandle as i32;
-        }
-        let view = Uint8Array::new_with_byte_offset_and_length(&memory.buffer(), dst, len);
-        if file.read_into_view(offset, &view) {
-            TrResult::Ok as i32
-        } else {
-            TrResult::HostRead as i32
-        }
-    }
 }
 
 impl<F: ReadIntoView + 'static> ModuleEngine<F> {
