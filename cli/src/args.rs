@@ -112,7 +112,7 @@ pub struct Engine {
     pub residency: Held,
     /// Megabytes that the model may take.
     #[arg(long, value_name = "MB")]
-    pub memory_limit: Option<u64>,
+    pub memory_limit: Option<f64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -70,7 +70,9 @@ pub fn options(engine: &args::Engine, header: &Header) -> Options {
 
 /// Bytes that the model may take.
 pub fn limit(engine: &args::Engine) -> u64 {
-    let bytes = engine.memory_limit.and_then(|mb| mb.checked_mul(1_000_000));
+    let bytes = engine
+        .memory_limit
+        .map(|megabytes| (megabytes * 1e6) as u64);
     bytes.unwrap_or(u64::MAX)
 }
 
