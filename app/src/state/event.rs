@@ -1,8 +1,8 @@
 //! What the worker reports, and what follows from it.
 
 use protocol::{
-    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TabRole,
-    TrResult,
+    Command, ErrorReport, Event, FitReport, LaneReport, ModelSummary, Offered, StorageKind,
+    Subject, TabRole, TrResult,
 };
 
 use super::{Action, App, Effect, End, Engine, Known, Millis, Start, eviction};
@@ -24,24 +24,7 @@ impl App {
                 downgrades,
                 storage,
             } => {
-                if matches!(self.start, Start::Failed(_)) {
-                    // What kept the engine from starting is over.
-                    self.notices.clear();
-                }
-                // What a browser merely lacks stands on the page About; a fault is told at once.
-                if let Some(report) = downgrades.iter().find(|report| is_fault(report)) {
-                    self.notices.add(report.clone());
-                }
-                self.start = Start::Ready {
-                    lane,
-                    downgrades,
-                    storage,
-                };
-                let newest = self.notes.catalogue;
-                let first = [Command::ListModels, Command::Catalogue { newest }];
-                let waiting = std::mem::take(&mut self.waiting);
-                let mut effects: Vec<Effect> =
-                    first.into_iter().chain(waiting).map(Effect::Send).collect();
+                let mut effects = self.begun(lane, downgrades, storage);
                 if self.tabs.role != Some(TabRole::Follower) {
                     effects.extend(self.share_again(now));
                 }
@@ -95,6 +78,32 @@ impl App {
             | Event::Measured { .. } => return self.worked(now, event),
         }
         Vec::new()
+    }
+
+    /// The worker can take commands.
+    fn begun(
+        &mut self,
+        lane: LaneReport,
+        downgrades: Vec<ErrorReport>,
+        storage: StorageKind,
+    ) -> Vec<Effect> {
+        if matches!(self.start, Start::Failed(_)) {
+            // What kept the engine from starting is over.
+            self.notices.clear();
+        }
+        // What a browser merely lacks stands on the page About; a fault is told at once.
+        if let Some(report) = downgrades.iter().find(|report| is_fault(report)) {
+            self.notices.add(report.clone());
+        }
+        self.start = Start::Ready {
+            lane,
+            downgrades,
+            storage,
+        };
+        let newest = self.notes.catalogue;
+        let first = [Command::ListModels, Command::Catalogue { newest }];
+        let waiting = std::mem::take(&mut self.waiting);
+        first.into_iter().chain(waiting).map(Effect::Send).collect()
     }
 
     /// News of a request.
