@@ -14,6 +14,8 @@ pub use storage::{computed, condition, damage, file_name, kept, space, storage, 
 
 use protocol::{ChatAbility, Figures, Finish, ImportPhase, LaneId, TabRole};
 
+use crate::state::{End, TurnEnd};
+
 /// `98362432` is "98.4 MB".
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
@@ -97,6 +99,18 @@ pub fn figures(figures: &Figures) -> (String, Option<String>) {
     };
     let rate = rate(figures.new_tokens, figures.decode_ms);
     (tokens, rate.map(|rate| format!("{rate} tokens/s")))
+}
+
+/// What stands behind an answer's figures: its seed, and how much of the prompt was known already.
+pub fn more(end: &TurnEnd) -> String {
+    let seed = format!("Seed {}", end.seed);
+    match end.end {
+        End::Finished { figures, .. } => {
+            let (known, all) = (figures.reused_tokens, figures.prompt_tokens);
+            format!("{seed}. Of {all} tokens before the answer {known} were known already.")
+        }
+        _ => seed,
+    }
 }
 
 /// Rounded down: 100 means that everything is there.

@@ -196,7 +196,7 @@ shapes! {
         /// Prompt positions committed and wanted.
         pub prefilled: u32,
         pub prompt: u32,
-        /// Prompt positions that were already there from the request before.
+        /// Prompt positions that were already there from earlier requests.
         pub reused: u32,
         pub generated: u32,
     }

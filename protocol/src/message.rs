@@ -377,7 +377,7 @@ pub enum Finish {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     pub prompt_tokens: u32,
-    /// Prompt tokens whose work was still there from the turn before.
+    /// Prompt tokens that earlier requests had computed, or that were kept in the store.
     pub reused_tokens: u32,
     pub new_tokens: u32,
     pub prefill_ms: f64,

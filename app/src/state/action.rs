@@ -1,7 +1,9 @@
 //! What a person does, and what the browser says, and what follows from it.
 
 use format::ModelId;
-use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, RequestId, Wish};
+use protocol::{
+    CatalogueEntry, Command, InvitedModel, NamedFile, RequestId, StorageKind, Wish,
+};
 
 use super::{
     App, Chat, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis,
@@ -275,7 +277,9 @@ impl App {
         let messages = conversation.messages(&self.settings.system);
         let seed = self.settings.seed.unwrap_or(seed);
         let sampling = self.settings.sampling(seed);
-        let kept_as = self.settings.keep.then_some(id.0);
+        // What only memory holds would take it from the model.
+        let stays = self.start.storage() != Some(StorageKind::Memory);
+        let kept_as = (self.settings.keep && stays).then_some(id.0);
         let request = self.request();
         open(&mut self.chat, now, request, name, seed);
         let mut effects = vec![Effect::SaveConversation(id)];

@@ -1,13 +1,10 @@
 //! Pages of the cache on their way to the host and back.
 
-use alloc::vec::Vec;
-
+use protocol::Stage;
 use protocol::abi::{Known, Span};
-use protocol::{Stage, TrResult};
 
 use super::Lane;
 use crate::RuntimeError;
-use crate::error::take_memory;
 use crate::staging::Address;
 
 /// Where something lies in staging memory, and how long it is.
@@ -37,13 +34,10 @@ impl Lane {
         self.check_room(to, to_len as usize, Stage::Prefill)?;
         let ids = self.ids(ids)?;
         let model = &mut self.handles.get(handle)?.model;
-        let bytes = model.page_bytes()?;
-        if bytes > to_len as usize {
-            return Err(RuntimeError::new(TrResult::Bounds, Stage::Prefill));
-        }
-        let mut page: Vec<u8> = take_memory(bytes, Stage::Prefill)?;
-        let len = model.copy_page(&ids, block as usize, &mut page)?;
-        self.answer(to, &page[..len], Stage::Prefill)?;
+        // Straight to where the host reads it: a page may be all that the window has room for.
+        let page = self.staging.place(to, to_len as usize);
+        let page = page.map_err(|code| RuntimeError::new(code, Stage::Prefill))?;
+        let len = model.copy_page(&ids, block as usize, page)?;
         let span = Span {
             ptr: to,
             len: len as u32,
