@@ -73,7 +73,10 @@ const VECTORS: &[Vector] = &[
         |k, out| model(k, Recipe::QUANTIZED, INT8, out),
         0x9f08_7db3_48da_eb5c,
     ),
-    vector(|k, out| model(k, Recipe::SLIDING, INT8_CACHE, out), 0x0),
+    vector(
+        |k, out| model(k, Recipe::SLIDING, INT8_CACHE, out),
+        0xf6a3_2406_06fe_ecbc,
+    ),
 ];
 
 const STRICT: Options = Options {
