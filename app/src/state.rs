@@ -3,7 +3,7 @@
 //! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
 //! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
 //! `imports` (with `pace`), `sharing`, `engine`, `tabs`, `chat`, `settings`, `measures`, `bench`, `notes`,
-//! `notices`, then the two entrances, `action` and `event`.
+//! `notices`, then the two entrances, `action` (with `talk`) and `event`.
 
 mod action;
 mod bench;
@@ -20,6 +20,7 @@ mod settings;
 mod sharing;
 mod start;
 mod tabs;
+mod talk;
 
 pub use action::Action;
 pub use bench::Bench;
