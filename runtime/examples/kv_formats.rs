@@ -14,7 +14,7 @@ use runtime::{Model, Options, Request, RuntimeError, Source};
 use serde_json::Value;
 
 /// As many ids of the reference, one conversation behind the other.
-const LEN: usize = 1536;
+const LEN: usize = 768;
 const PROMPT: usize = 512;
 
 struct InMemory<'a>(&'a [u8]);
