@@ -68,6 +68,9 @@ struct SettingsRecord {
     max_new: u32,
     seed: Option<u64>,
     system: String,
+    /// Absent in earlier records.
+    #[serde(default)]
+    keep: bool,
     last_model: Option<ModelRecord>,
 }
 
@@ -127,6 +130,7 @@ pub fn settings_to_json(settings: &Settings) -> Result<String, AppError> {
         max_new: settings.max_new,
         seed: settings.seed,
         system: settings.system.clone(),
+        keep: settings.keep,
         last_model: settings.last_model.map(ModelRecord::from),
     };
     serde_json::to_string(&record).map_err(|_| AppError::SavedWrite)
@@ -140,6 +144,7 @@ pub fn settings_from_json(json: &str) -> Result<Settings, AppError> {
         max_new: record.max_new,
         seed: record.seed,
         system: record.system,
+        keep: record.keep,
         last_model: record.last_model.map(ModelId::from),
     };
     if settings.valid() {
@@ -293,6 +298,7 @@ mod tests {
     fn settings_come_back_as_they_were() {
         let mut settings = Settings {
             seed: Some(u64::MAX),
+            keep: true,
             ..Settings::default()
         };
         settings.last_model = Some(ModelId {
@@ -301,6 +307,10 @@ mod tests {
         });
         let json = settings_to_json(&settings).unwrap();
         assert_eq!(settings_from_json(&json).unwrap(), settings);
+        // As it was written before there was such a choice.
+        let earlier = json.replace(",\"keep\":true", "");
+        assert_ne!(earlier, json);
+        assert!(!settings_from_json(&earlier).unwrap().keep);
     }
 
     #[test]

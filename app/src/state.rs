@@ -3,7 +3,7 @@
 //! `App::act` takes what a person or the browser does, `App::apply` what the worker reports; both
 //! answer with effects for the shell to carry out in order. Reading order: `start`, `library`,
 //! `imports` (with `pace`), `sharing`, `engine`, `tabs`, `chat`, `settings`, `measures`, `bench`,
-//! `notes`, `notices`, then the two entrances, `action` and `event`.
+//! `notes`, `notices`, then the two entrances, `action` (with `talk`) and `event`.
 
 mod action;
 mod bench;
@@ -20,6 +20,7 @@ mod settings;
 mod sharing;
 mod start;
 mod tabs;
+mod talk;
 
 pub use action::Action;
 pub use bench::Bench;
@@ -40,7 +41,7 @@ pub use start::Start;
 pub use tabs::Tabs;
 
 use format::ModelId;
-use protocol::{Command, Diagnostics, RequestId};
+use protocol::{Command, Diagnostics, Fit, RequestId};
 
 /// Milliseconds of wall-clock time since 1970.
 pub type Millis = u64;
@@ -130,6 +131,8 @@ pub struct App {
     pub tabs: Tabs,
     pub diagnostics: Option<Known>,
     pub durability: Durability,
+    /// How many conversations have their computed part kept, and its bytes.
+    pub kept: (u32, u64),
     /// An import did not fit: what could be deleted is shown.
     pub short_of_room: bool,
     /// What was kept from earlier visits has been read.
@@ -140,6 +143,8 @@ pub struct App {
     unfinished_load: Option<ModelId>,
     /// As above, and a person has been told.
     pub died: Option<ModelId>,
+    /// Whether the newest model that was looked at fits, and what helps.
+    pub fit: Option<Fit>,
     next_request: u32,
     /// Commands given before the worker was ready.
     waiting: Vec<Command>,
@@ -212,6 +217,7 @@ impl App {
     fn load(&mut self, model: ModelId, opens_chat: bool) -> Vec<Effect> {
         self.died = None;
         self.unfinished_load = None;
+        self.fit = None;
         self.engine.begin(model, opens_chat);
         let mut effects = vec![Effect::MarkLoad(Some(model))];
         effects.extend(self.send(Command::Load { model, context: 0 }));

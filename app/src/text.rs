@@ -2,15 +2,19 @@
 //!
 //! Sizes are decimal (1 MB is 1,000,000 bytes), as disks and downloads are sold.
 
+mod fit;
 mod reports;
 mod sharing;
 mod storage;
 
+pub use fit::{drop_again, fit_parts, fit_sum, fits, lever, too_much};
 pub use reports::{code, diagnostics, receipt, report};
 pub use sharing::{BY_CODE, WHAT_A_PEER_LEARNS, code_refused, giving, invite_refused, peers};
-pub use storage::{condition, damage, file_name, kept, space, storage, used};
+pub use storage::{computed, condition, damage, file_name, kept, space, storage, used};
 
-use protocol::{ChatAbility, Figures, Finish, FitReport, ImportPhase, LaneId, TabRole};
+use protocol::{ChatAbility, Figures, Finish, ImportPhase, LaneId, TabRole};
+
+use crate::state::{End, TurnEnd};
 
 /// `98362432` is "98.4 MB".
 pub fn bytes(count: u64) -> String {
@@ -97,6 +101,18 @@ pub fn figures(figures: &Figures) -> (String, Option<String>) {
     (tokens, rate.map(|rate| format!("{rate} tokens/s")))
 }
 
+/// What stands behind an answer's figures: its seed, and how much of the prompt was known already.
+pub fn more(end: &TurnEnd) -> String {
+    let seed = format!("Seed {}", end.seed);
+    match end.end {
+        End::Finished { figures, .. } => {
+            let (known, all) = (figures.reused_tokens, figures.prompt_tokens);
+            format!("{seed}. Of {all} tokens before the answer {known} were known already.")
+        }
+        _ => seed,
+    }
+}
+
 /// Rounded down: 100 means that everything is there.
 pub fn percent(done: u64, total: u64) -> u32 {
     share(done, total) / 100
@@ -178,17 +194,6 @@ pub fn lane(lane: LaneId) -> &'static str {
         #[allow(unreachable_patterns, reason = "the table of lanes grows")]
         _ => "another build of the engine",
     }
-}
-
-/// Parts of the memory plan in the order they are drawn.
-pub fn fit_parts(fit: &FitReport) -> [(&'static str, u64); 5] {
-    [
-        ("Weights", fit.weights),
-        ("Attention memory", fit.kv),
-        ("Working space", fit.scratch),
-        ("Logits", fit.logits),
-        ("Tables", fit.metadata),
-    ]
 }
 
 #[cfg(test)]

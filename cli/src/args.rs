@@ -35,6 +35,8 @@ pub enum Command {
     Tokenize(Tokenize),
     /// Measure load, first token, prefill, decode and stopping with fixed prompts.
     Bench(Bench),
+    /// Say whether a .slm file would fit into memory, part by part, and what helps if it would not.
+    Fit(Fit),
     /// Serve the app and the models of a folder to browsers, with a tracker for sharing.
     Serve(Serve),
     /// Give a model to whoever has the link that this prints.
@@ -105,6 +107,22 @@ pub struct Engine {
     /// Kernels to use; the output does not depend on it.
     #[arg(long, value_enum, default_value_t = Lane::Best)]
     pub kernels: Lane,
+    /// Which weights are held in memory; the output does not depend on it.
+    #[arg(long, value_enum, default_value_t = Held::Full)]
+    pub residency: Held,
+    /// Megabytes that the model may take.
+    #[arg(long, value_name = "MB")]
+    pub memory_limit: Option<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Held {
+    /// All.
+    Full,
+    /// Embedding, norms, head and as many layers as fit; the others are read as they are needed.
+    Hybrid,
+    /// Hardly any; everything is read as it is needed.
+    Paged,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -121,12 +139,25 @@ pub enum Kv {
     F32,
     #[value(name = "f16")]
     F16,
+    /// The smallest; costs a little quality.
+    #[value(name = "int8")]
+    Int8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Lane {
     Best,
     Scalar,
+}
+
+#[derive(Args)]
+pub struct Fit {
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub engine: Engine,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]

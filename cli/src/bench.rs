@@ -6,7 +6,7 @@ use protocol::{
     BENCH_SCHEMA, BENCH_SHORT, BenchBundle, BenchEngine, BenchFigures, BenchFirstToken, BenchModel,
     BenchOutcome, BenchPart, BenchReason, BenchRun, FitReport, abi, bench_prompt,
 };
-use runtime::{Plan, Request, kernels};
+use runtime::{Request, kernels};
 
 use crate::args::{self, Bench};
 use crate::failure::Failure;
@@ -110,7 +110,7 @@ fn measure(args: &Bench) -> Result<BenchFigures, Refused> {
         first_token_ms: BenchFirstToken { cold, cached, warm },
         prefill,
         decode,
-        memory: fit(opened.model.plan()),
+        memory: FitReport::of(opened.model.plan(), Some(&opened.model.memory())),
         cancel_ms,
     })
 }
@@ -191,25 +191,12 @@ fn begin(opened: &mut Opened, ids: &[u32], max_new: u32) -> Result<(), Failure> 
 }
 
 fn step(opened: &mut Opened) -> Result<runtime::Step, Failure> {
-    let stepped = opened.model.step();
+    let stepped = opened.step();
     stepped.map_err(|error| refuse(&opened.model.header().tensors, error))
 }
 
 fn vocab(opened: &Opened) -> u32 {
     opened.model.header().manifest.architecture.vocab
-}
-
-fn fit(plan: &Plan) -> FitReport {
-    FitReport {
-        weights: plan.weights,
-        metadata: plan.metadata,
-        kv: plan.kv,
-        scratch: plan.scratch,
-        logits: plan.logits,
-        total: plan.total,
-        limit: plan.limit,
-        context: plan.context,
-    }
 }
 
 /// What all threads of this program spent on a core, where the system tells it.

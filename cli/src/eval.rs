@@ -44,14 +44,14 @@ fn answer(opened: &mut Opened, line: &Line) -> Result<Value, Failure> {
         argmax: line.argmax,
         ..opened.greedy(&prompt_ids, line.max_new.unwrap_or(MAX_NEW_DEFAULT))
     };
-    let model = &mut opened.model;
+    let Opened { model, source, .. } = opened;
     let tensors = model.header().tensors.clone();
     let refused = |error| refuse(&tensors, error);
     model.begin(request).map_err(refused)?;
     let mut ids = Vec::new();
     let mut last_logits = None;
     let finish = loop {
-        let step = model.step().map_err(refused)?;
+        let step = model.step_from(source).map_err(refused)?;
         // The logits that chose the first new token are those of the last prompt position.
         if line.logits && last_logits.is_none() && step.status != abi::STEP_MORE {
             last_logits = Some(model.logits().to_vec());

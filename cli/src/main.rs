@@ -5,6 +5,7 @@ mod bench;
 mod convert;
 mod eval;
 mod failure;
+mod fit;
 mod inspect;
 mod lines;
 mod model;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let ended = match &cli.command {
         Command::Convert(args) => convert::convert(args),
         Command::Inspect(args) => inspect::inspect(args),
+        Command::Fit(args) => fit::fit(args),
         Command::Run(args) => run::run(args),
         Command::Eval(args) => eval::eval(args),
         Command::Tokenize(args) => tokenize::tokenize(args),

@@ -9,7 +9,8 @@ use prompt::Prompter;
 use protocol::{Stage, TrResult};
 use runtime::sampler::{Malformed, Settings};
 use runtime::{
-    Engine, Kernels, KvFormat, Mode, Model, Options, Request, RuntimeError, Stopper, Team,
+    Engine, Kernels, KvFormat, Mode, Model, Options, Request, Residency, RuntimeError, Step,
+    Stopper, Team,
 };
 
 use crate::args;
@@ -22,6 +23,8 @@ pub struct Opened {
     /// Absent for models of kind `bare`.
     pub prompter: Option<Prompter>,
     pub model: Model,
+    /// Where weights that are not in memory come from.
+    pub source: FileSource,
     /// Name of the kernels that run.
     pub kernels: &'static str,
     /// Ends a numbered request from another thread.
@@ -29,7 +32,7 @@ pub struct Opened {
 }
 
 /// The engine reads the file through this.
-struct FileSource(File);
+pub struct FileSource(File);
 
 impl runtime::Source for FileSource {
     fn read_at(&mut self, at: u64, into: &mut [u8]) -> Result<(), RuntimeError> {
@@ -41,29 +44,50 @@ impl runtime::Source for FileSource {
     }
 }
 
+/// What the engine is asked for.
+pub fn options(engine: &args::Engine, header: &Header) -> Options {
+    let most = header.manifest.architecture.context;
+    Options {
+        mode: match engine.mode {
+            args::Mode::StrictF32V1 => Mode::StrictF32V1,
+            args::Mode::Int8V1 => Mode::Int8V1,
+        },
+        kv_format: match (engine.kv, engine.mode) {
+            (Some(args::Kv::F32), _) | (None, args::Mode::StrictF32V1) => KvFormat::F32,
+            (Some(args::Kv::F16), _) | (None, args::Mode::Int8V1) => KvFormat::F16,
+            (Some(args::Kv::Int8), _) => KvFormat::Int8,
+        },
+        context: engine.context.unwrap_or(most.min(CONTEXT_DEFAULT_MAX)),
+        prefill_tile: engine.prefill_tile.unwrap_or(0),
+        residency: match engine.residency {
+            args::Held::Full => Residency::Full,
+            args::Held::Hybrid => Residency::Hybrid,
+            args::Held::Paged => Residency::Paged,
+        },
+        kept_layers: 0,
+    }
+}
+
+/// Bytes that the model may take.
+pub fn limit(engine: &args::Engine) -> u64 {
+    let bytes = engine
+        .memory_limit
+        .map(|megabytes| (megabytes * 1e6) as u64);
+    bytes.unwrap_or(u64::MAX)
+}
+
 impl Opened {
+    /// One bounded unit of work.
+    pub fn step(&mut self) -> Result<Step, RuntimeError> {
+        self.model.step_from(&mut self.source)
+    }
+
     pub fn open(path: &Path, engine: &args::Engine) -> Result<Opened, Failure> {
         let header = read_header(path)?;
         let prompter = open_prompter(path, &header)?;
         let tensors = header.tensors.clone();
-        let options = Options {
-            mode: match engine.mode {
-                args::Mode::StrictF32V1 => Mode::StrictF32V1,
-                args::Mode::Int8V1 => Mode::Int8V1,
-            },
-            kv_format: match (engine.kv, engine.mode) {
-                (Some(args::Kv::F32), _) | (None, args::Mode::StrictF32V1) => KvFormat::F32,
-                (Some(args::Kv::F16), _) | (None, args::Mode::Int8V1) => KvFormat::F16,
-            },
-            context: engine.context.unwrap_or(
-                header
-                    .manifest
-                    .architecture
-                    .context
-                    .min(CONTEXT_DEFAULT_MAX),
-            ),
-            prefill_tile: engine.prefill_tile.unwrap_or(0),
-        };
+        let options = options(engine, &header);
+        let limit = limit(engine);
         let kernels = match engine.kernels {
             args::Lane::Best => Kernels::best(),
             args::Lane::Scalar => Kernels::SCALAR,
@@ -76,7 +100,7 @@ impl Opened {
         let file_len = header.file_len;
         let stopper = team.stopper();
         let engine = Engine { kernels, team };
-        let mut model = Model::open_with(header, options, u64::MAX, engine).map_err(refused)?;
+        let mut model = Model::open_with(header, options, limit, engine).map_err(refused)?;
         let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
         let mut source = FileSource(file);
         let mut at = model.first();
@@ -85,10 +109,11 @@ impl Opened {
             model.load(&mut source, at, len).map_err(refused)?;
             at += u64::from(len);
         }
-        model.ready().map_err(refused)?;
+        model.ready_from(&mut source).map_err(refused)?;
         Ok(Opened {
             prompter,
             model,
+            source,
             kernels: kernels.name(),
             stopper,
         })
@@ -222,7 +247,7 @@ pub fn refuse(tensors: &[format::Tensor], error: RuntimeError) -> Failure {
         place.at,
     );
     match error.code() {
-        TrResult::OutOfMemory => Failure::Machine(format!("{what}. Use a smaller --context.")),
+        TrResult::OutOfMemory => Failure::Machine(format!("{what}. Ask with: tinyrustlm fit.")),
         TrResult::HostRead => Failure::Machine(what),
         TrResult::ContextExceeded => {
             Failure::refused(what, "Shorten the prompt or raise --context.")

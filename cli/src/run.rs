@@ -40,6 +40,7 @@ pub fn run(args: &Run) -> Result<(), Failure> {
     let Opened {
         prompter,
         model,
+        source,
         kernels,
         ..
     } = &mut opened;
@@ -48,7 +49,9 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         .ok_or_else(|| refuse_prompt(prompt::PromptError::NoTokenizer))?;
     let mut stream = prompt::TextStream::default();
     loop {
-        let step = model.step().map_err(|error| refuse(&tensors, error))?;
+        let step = model
+            .step_from(source)
+            .map_err(|error| refuse(&tensors, error))?;
         if step.has_token == 1 {
             first.get_or_insert_with(|| started.elapsed());
             new_tokens += 1;

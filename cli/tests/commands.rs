@@ -212,7 +212,7 @@ fn help_names_every_command() {
     assert_eq!(output.status.code(), Some(0));
     let words = text(&output.stdout);
     for command in [
-        "convert", "inspect", "run", "eval", "tokenize", "bench", "serve",
+        "convert", "inspect", "fit", "run", "eval", "tokenize", "bench", "serve",
     ] {
         assert!(words.contains(command), "{command}");
         let help = program(&[command, "--help"], "");
@@ -250,6 +250,39 @@ fn bench_writes_all_figures_or_says_why_not() {
         panic!("{bundle:?}");
     };
     assert_eq!(reasons[0].part, protocol::BenchPart::Load);
+}
+
+/// A model that does not fit names what helps, and what helps gives the same logits.
+#[test]
+fn fit_says_what_helps_and_that_changes_no_logit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (model, expected) = converted("llama_mha", folder.path());
+    let fit = |arguments: &[&str]| -> Value {
+        let output = program(&[&["fit", &model, "--json"][..], arguments].concat(), "");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let whole = fit(&[]);
+    assert_eq!(whole["fits"], true);
+    let total = |told: &Value| told["plan"]["total"].as_u64().unwrap();
+    let paged = fit(&["--residency", "paged", "--prefill-tile", "1"]);
+    let little = (total(&whole) - 1) as f64 / 1e6;
+    let told = fit(&["--memory-limit", &little.to_string()]);
+    assert_eq!(told["fits"], false);
+    assert!(paged["plan"]["streamed"].as_u64().unwrap() > 0);
+
+    let ids = &expected["sequences"][0]["input_ids"];
+    let line = json!({"id": 1, "ids": ids, "max_new": 8, "ignore_eos": true}).to_string() + "\n";
+    let digest = |residency: &str| {
+        let output = program(&["eval", &model, "--residency", residency], &line);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        reply["logits_sha256"].clone()
+    };
+    let full = digest("full");
+    assert!(full.is_string(), "{full}");
+    assert_eq!(digest("hybrid"), full);
+    assert_eq!(digest("paged"), full);
 }
 
 #[test]

@@ -44,8 +44,12 @@ async fn the_benchmark_writes_its_document() {
     let first = figures.first_token_ms;
     assert!(first.warm > 0.0 && first.cached > 0.0 && first.cold > 0.0);
     let memory = figures.memory;
-    let parts = memory.weights + memory.metadata + memory.kv + memory.scratch + memory.logits;
-    assert!(parts > 0 && parts <= memory.total);
+    let taken = memory.taken.unwrap().total();
+    assert_eq!(memory.regions().total(), memory.total);
+    assert!(
+        taken.abs_diff(memory.total) * 50 <= memory.total,
+        "{memory:?}"
+    );
 
     page.click("#bench-run").await.unwrap();
     page.click("#bench-stop").await.unwrap();

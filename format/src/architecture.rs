@@ -146,6 +146,18 @@ pub struct Layer {
 pub enum Mixer {
     /// Causal attention over every earlier position.
     Attention,
+    /// The same over the last `window` positions, its own included.
+    Sliding { window: u32 },
+}
+
+impl Mixer {
+    /// Positions that one sees, if there is such a limit.
+    pub const fn window(self) -> Option<u32> {
+        match self {
+            Mixer::Attention => None,
+            Mixer::Sliding { window } => Some(window),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,6 +213,9 @@ impl Architecture {
             u32::try_from(self.layers.len()).unwrap_or(u32::MAX),
             LAYERS_MAX,
         )?;
+        for window in self.layers.iter().filter_map(|layer| layer.mixer.window()) {
+            dimension("window", window, CONTEXT_MAX)?;
+        }
         if !self.heads.is_multiple_of(self.kv_heads) {
             let (heads, kv_heads) = (self.heads, self.kv_heads);
             return Err(FormatError::HeadsNotDivisible { heads, kv_heads });
@@ -227,7 +242,7 @@ impl Architecture {
         }
         for (index, layer) in self.layers.iter().enumerate() {
             match layer.mixer {
-                Mixer::Attention => self.attention(index, &mut list),
+                Mixer::Attention | Mixer::Sliding { .. } => self.attention(index, &mut list),
             }
             match layer.ffn {
                 Ffn::Dense => self.dense(index, &mut list),

@@ -2,7 +2,8 @@
 //!
 //! Pointers are addresses in the lane's own memory and valid only during the call. Every function
 //! that can fail returns a `TrResult` code; `rt_error` then tells where. Handles carry a
-//! generation in the upper 32 bits and a slot in the lower.
+//! generation in the upper 32 bits, then 16 bits of the lane's owner, then 16 of a slot: one that
+//! was closed, that is another lane's, or that never was, is each refused with its own code.
 //!
 //! | export | signature |
 //! |---|---|
@@ -10,18 +11,25 @@
 //! | `rt_alloc` | `(len: u32) -> ptr`: 16-byte aligned staging memory for the host, 0 if none is left |
 //! | `rt_free` | `(ptr, len: u32)` |
 //! | `rt_self_test` | `(out: *SelfTest) -> code` |
-//! | `rt_plan` | `(header, header_len: u32, file_len: u64, options: *Options, out: *Plan) -> code` |
+//! | `rt_plan` | `(header, header_len: u32, file_len: u64, options: *Options, out: *Plan) -> code`: also of a model that does not fit, see [`Plan::over`] |
 //! | `rt_open` | `(header, header_len: u32, file_len: u64, options: *Options, source: u32, out: *Opened) -> code` |
-//! | `rt_load` | `(handle: u64, at: u64, len: u32, out: *[u8; 32]) -> code`: reads one piece (1 MiB at a multiple of 1 MiB, or the file's last bytes) through `host_read` into the weights region and writes its hash |
-//! | `rt_ready` | `(handle: u64) -> code`: checks the loaded weights; the model can be used |
+//! | `rt_load` | `(handle: u64, at: u64, len: u32, out: *[u8; 32]) -> code`: reads one piece (1 MiB at a multiple of 1 MiB, or the file's last bytes) through `host_read`, keeps what is to be resident of it, and writes its hash |
+//! | `rt_ready` | `(handle: u64) -> code`: checks the loaded weights, reading those that are not resident once more; the model can be used, and the memory grows no more |
 //! | `rt_begin` | `(handle: u64, request: *Request) -> code` |
 //! | `rt_step` | `(handle: u64, out: *Step) -> code` |
 //! | `rt_stop` | `(handle: u64) -> code`: ends the request, if there is one; committed positions stay, and `rt_step` is refused until `rt_begin` |
 //! | `rt_logits` | `(handle: u64, out: *Span) -> code`: f32 logits of the newest position |
 //! | `rt_digest` | `(handle: u64, out: *[u8; 32]) -> code`: SHA-256 of all logits since `rt_begin` |
+//! | `rt_known` | `(handle: u64, ids, ids_len: u32, out: *Known) -> code`: how many of these ids need not be computed again; this and the next two are refused while a request runs |
+//! | `rt_page_out` | `(handle: u64, ids, ids_len: u32, block: u32, to, to_len: u32, out: *Span) -> code`: writes keys and values of the 32 ids from `32 * block` on, or of as many as there are, to `to`, which has room for [`Known::page_bytes`] |
+//! | `rt_page_in` | `(handle: u64, ids, ids_len: u32, block: u32, from, from_len: u32) -> code`: takes them back. The host answers for the bytes: they must be those of a cache with equal identity |
 //! | `rt_counters` | `(out: *Counters) -> code`: which kernels really ran |
 //! | `rt_error` | `(out: *ErrorPlace) -> code`: place of the newest failure |
 //! | `rt_close` | `(handle: u64) -> code` |
+//! | `rt_memory` | `(handle: u64, out: *Plan) -> code`: the open model's plan with what every region has really taken |
+//! | `rt_owner` | `(owner: u32) -> code`: once and before any model is open: this lane's handles carry the lower 16 bits, so that those of another lane of the same host are refused |
+//! | `rt_limit` | `(bytes: u64) -> code`: the lane may take no more than this in all, from the next plan on; it can only be lowered |
+//! | `rt_refused` | `() -> u32`: bytes of the newest allocation that was refused in the newest call, 0 if none was; the only call that is allowed after a trap |
 //! | `rt_team` | `(workers: u32, out: *Team) -> code`: threaded lanes only, once and before any model is open: takes the memory of a team; the host starts workers 1 and up |
 //! | `rt_worker` | `(index: u32)`: threaded lanes only: called in that worker's own instance, whose `__stack_pointer` and TLS are set; returns when the worker is dismissed |
 //! | `rt_meet` | `(workers: u32, rounds: u32, out: *Meet) -> code`: threaded lanes only: so many meetings of a test product by the first `workers` workers, who from then on are the team. `WorkerFailure` within two seconds if one does not come, `SelfTestFailed` if a share is missing or wrong |
@@ -33,7 +41,7 @@
 //! The only import is `env.host_read(source: u32, offset: u64, dst: u32, len: u32) -> i32`, which
 //! fills `len` bytes or returns a code other than 0.
 
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 /// Number of the numerical contract that every lane obeys.
 pub const RUNTIME_SEMANTICS: u32 = 1;
 
@@ -83,30 +91,63 @@ macro_rules! shapes {
 }
 
 shapes! {
-    pub struct Options [16] {
+    pub struct Options [32] {
         /// [`MODE_STRICT_F32_V1`] or [`MODE_INT8_V1`].
         pub mode: u32,
-        /// [`KV_F32`] or [`KV_F16`].
+        /// [`KV_F32`], [`KV_F16`] or [`KV_INT8`].
         pub kv_format: u32,
         /// Positions to make room for; 0 takes the model's own context.
         pub context: u32,
         /// Positions prefilled together; 0 takes the default.
         pub prefill_tile: u32,
+        /// `RESIDENCY_...`.
+        pub residency: u32,
+        /// Layers kept in memory with [`RESIDENCY_HYBRID`]; 0 takes as many as fit.
+        pub kept_layers: u32,
+        pub reserved: u64,
     }
 
-    /// The memory a model will take, all in bytes, before anything is allocated.
-    pub struct Plan [64] {
+    /// The memory a model takes, region by region, all in bytes: planned before anything is
+    /// allocated, or what was really taken.
+    pub struct Plan [144] {
+        /// Resident weights, and the window for those that are not.
         pub weights: u64,
+        /// What was read of the header, norms and biases, the ids of the sequence, tables.
         pub metadata: u64,
         pub kv: u64,
+        /// Buffers of a forward pass.
         pub scratch: u64,
         pub logits: u64,
+        pub sampler: u64,
+        /// A lane has none: text never enters it. The host adds its own.
+        pub tokenizer: u64,
+        /// Where workers meet.
+        pub control: u64,
+        /// Stacks and thread-local memory of all workers but the first.
+        pub stacks: u64,
+        /// What the host passes structs, headers and ids in, and pieces on their way.
+        pub transfer: u64,
+        /// Sum of all regions: the peak of prefill.
         pub total: u64,
-        /// What the lane can hold at most, its own code and stack included.
+        /// The most that they may be together.
         pub limit: u64,
+        /// What decoding touches of it.
+        pub decode: u64,
+        /// Bytes read from the file for one decoded token.
+        pub streamed: u64,
         /// Positions admitted.
         pub context: u32,
         pub prefill_tile: u32,
+        /// Positions for which a layer that is not resident is read once.
+        pub prefill_group: u32,
+        /// `RESIDENCY_...`.
+        pub residency: u32,
+        /// Resident layers, of `layers`.
+        pub kept_layers: u32,
+        pub layers: u32,
+        /// `KV_...`.
+        pub kv_format: u32,
+        pub reserved: u32,
     }
 
     pub struct Opened [24] {
@@ -155,7 +196,7 @@ shapes! {
         /// Prompt positions committed and wanted.
         pub prefilled: u32,
         pub prompt: u32,
-        /// Prompt positions that were already there from the request before.
+        /// Prompt positions that were already there from earlier requests.
         pub reused: u32,
         pub generated: u32,
     }
@@ -164,6 +205,13 @@ shapes! {
         pub ptr: u32,
         /// In elements.
         pub len: u32,
+    }
+
+    pub struct Known [8] {
+        /// Leading ids whose keys and values are in the cache.
+        pub tokens: u32,
+        /// Most bytes of a page.
+        pub page_bytes: u32,
     }
 
     pub struct SelfTest [48] {
@@ -240,6 +288,15 @@ pub const MODE_INT8_V1: u32 = 1;
 
 pub const KV_F32: u32 = 0;
 pub const KV_F16: u32 = 1;
+pub const KV_INT8: u32 = 2;
+
+/// All weights are in memory.
+pub const RESIDENCY_FULL: u32 = 0;
+/// Embedding, norms, head and the first layers are; the others are read from the file whenever
+/// they are needed.
+pub const RESIDENCY_HYBRID: u32 = 1;
+/// Only norms, biases and one block at a time are.
+pub const RESIDENCY_PAGED: u32 = 2;
 
 /// Generation goes on past stop tokens.
 pub const FLAG_IGNORE_EOS: u32 = 1;
@@ -279,9 +336,16 @@ pub const DETAIL_TOKEN_ID: u32 = 3;
 pub const DETAIL_CODE: u32 = 4;
 /// Bytes that were left for a region of the plan, and bytes that it needs.
 pub const DETAIL_REGION: u32 = 5;
+/// Bytes that a region could not be given; `expected` says nothing.
+pub const DETAIL_REFUSED: u32 = 6;
 
 pub const REGION_WEIGHTS: u32 = 0;
 pub const REGION_METADATA: u32 = 1;
 pub const REGION_KV: u32 = 2;
 pub const REGION_SCRATCH: u32 = 3;
 pub const REGION_LOGITS: u32 = 4;
+pub const REGION_SAMPLER: u32 = 5;
+pub const REGION_TOKENIZER: u32 = 6;
+pub const REGION_CONTROL: u32 = 7;
+pub const REGION_STACKS: u32 = 8;
+pub const REGION_TRANSFER: u32 = 9;

@@ -1,10 +1,11 @@
 //! Everything that crosses a thread or a module boundary, defined once.
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
-//! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `receipt` (what
-//! really ran), `imports` and `message` (page and worker), `sharing` (the same, of peers), `tabs`
-//! (workers of several tabs), `catalogue` (what a server offers), `diagnosis` (a failure and its
-//! circumstances), `bench` (figures of a device), `wire` (bytes of a message).
+//! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `kv` (formats of
+//! its cache), `receipt` (what really ran), `imports` and `message` (page and worker), `sharing`
+//! (the same, of peers), `fit` (whether a model fits), `tabs` (workers of several tabs),
+//! `catalogue` (what a server offers), `diagnosis` (a failure and its circumstances), `bench`
+//! (figures of a device), `wire` (bytes of a message).
 #![no_std]
 
 extern crate alloc;
@@ -15,11 +16,14 @@ pub mod abi;
 mod bench;
 mod catalogue;
 mod diagnosis;
+mod fit;
 mod imports;
+mod kv;
 mod lanes;
 mod manifest;
 mod message;
 mod receipt;
+mod residency;
 mod result;
 mod sharing;
 mod tabs;
@@ -36,7 +40,9 @@ pub use catalogue::{
 pub use diagnosis::{
     DIAGNOSIS_SCHEMA, DiagnosticDetails, DiagnosticRecord, FailureRecord, ResourceSnapshot,
 };
+pub use fit::{Fit, FitReport, Lever, Regions, Short, Wish};
 pub use imports::{ForeignImport, ImportPhase, ImportProgress, ImportSource, NamedFile};
+pub use kv::{CacheIdentity, KV_LAYOUT, KvFormat};
 pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
     SHARED_PAGES_MAX,
@@ -50,6 +56,7 @@ pub use receipt::{
     CapabilityReceipt, Executed, HostReported, MemoryMode, ModuleFacts, Observed, ProbeOutcome,
     RECEIPT_SCHEMA, Selection, SelfTestFacts,
 };
+pub use residency::{Over, Residency};
 pub use result::{ErrorReport, Stage, TrResult};
 pub use sharing::{InvitedModel, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
 pub use tabs::{Ask, Call, ClientId, Edition, Epoch, Role as TabRole, Tell, ToClient, ToOwner};

@@ -11,8 +11,8 @@ use format::{Digest, ModelId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, ForeignImport, ImportProgress,
-    ImportSource, LaneId, SwarmCommand, SwarmEvent, TabRole,
+    CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, Fit, FitReport, ForeignImport,
+    ImportProgress, ImportSource, LaneId, SwarmCommand, SwarmEvent, TabRole, Wish,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,6 +60,8 @@ pub enum Command {
         request: RequestId,
         messages: Vec<Message>,
         sampling: Sampling,
+        /// Keep what was computed for this conversation, and begin with what was kept for it.
+        kept_as: Option<u64>,
     },
     Stop {
         request: RequestId,
@@ -86,6 +88,12 @@ pub enum Command {
     /// Takes the work away from a tab that does not answer; only on a person's word.
     TakeOver,
     Swarm(SwarmCommand),
+    /// How the next model is to be taken in and loaded; forgotten once one is being loaded.
+    Prefer(Wish),
+    /// Removes what was kept for a conversation, or for all; answered by [`Event::Kept`].
+    ForgetKept {
+        conversation: Option<u64>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -238,6 +246,13 @@ pub enum Event {
         seconds: u64,
     },
     Swarm(SwarmEvent),
+    /// Whether a model fits: before its weights are fetched, and when it could not be loaded.
+    Fit(Box<Fit>),
+    /// What is kept of conversations in all: how many, and their bytes.
+    Kept {
+        conversations: u32,
+        bytes: u64,
+    },
 }
 
 /// What the server and the publisher offer together.
@@ -303,18 +318,6 @@ pub enum ChatAbility {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FitReport {
-    pub weights: u64,
-    pub metadata: u64,
-    pub kv: u64,
-    pub scratch: u64,
-    pub logits: u64,
-    pub total: u64,
-    pub limit: u64,
-    pub context: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finish {
     Stop,
     Length,
@@ -325,7 +328,7 @@ pub enum Finish {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     pub prompt_tokens: u32,
-    /// Prompt tokens whose work was still there from the turn before.
+    /// Prompt tokens that earlier requests had computed, or that were kept in the store.
     pub reused_tokens: u32,
     pub new_tokens: u32,
     pub prefill_ms: f64,

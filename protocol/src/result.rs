@@ -37,10 +37,12 @@ pub enum TrResult {
     Source = 23,
     /// The call is not legal in this state.
     IllegalState = 24,
+    /// The handle is another lane's.
+    ForeignHandle = 25,
 }
 
 impl TrResult {
-    pub const ALL: [TrResult; 25] = [
+    pub const ALL: [TrResult; 26] = [
         TrResult::Ok,
         TrResult::InvalidArgument,
         TrResult::UnsupportedAbi,
@@ -66,6 +68,7 @@ impl TrResult {
         TrResult::Storage,
         TrResult::Source,
         TrResult::IllegalState,
+        TrResult::ForeignHandle,
     ];
 
     /// `None` for a number that is not a code.

@@ -2,7 +2,7 @@
 //! table in `result.rs`), and the bytes of the structs.
 
 use protocol::abi::*;
-use protocol::{Stage, TrResult};
+use protocol::{Residency, Stage, TrResult};
 
 #[test]
 fn result_codes() {
@@ -32,6 +32,7 @@ fn result_codes() {
         (22, TrResult::Storage),
         (23, TrResult::Source),
         (24, TrResult::IllegalState),
+        (25, TrResult::ForeignHandle),
     ];
     for (code, result) in expected {
         assert_eq!(result as i32, code);
@@ -82,8 +83,8 @@ macro_rules! round_trip {
 #[test]
 fn structs_are_their_bytes() {
     round_trip! {
-        Options 16
-        Plan 64
+        Options 32
+        Plan 144
         Opened 24
         Request 72
         Step 32
@@ -143,10 +144,10 @@ fn fields_lie_where_they_are_declared() {
 /// Numbers that both sides compile in, so a changed one is a new [`ABI_VERSION`].
 #[test]
 fn constants() {
-    assert_eq!([ABI_VERSION, RUNTIME_SEMANTICS], [2, 1]);
+    assert_eq!([ABI_VERSION, RUNTIME_SEMANTICS], [3, 1]);
     assert_eq!(
-        [MODE_STRICT_F32_V1, MODE_INT8_V1, KV_F32, KV_F16],
-        [0, 1, 0, 1]
+        [MODE_STRICT_F32_V1, MODE_INT8_V1, KV_F32, KV_F16, KV_INT8],
+        [0, 1, 0, 1, 2]
     );
     let flags = [FLAG_IGNORE_EOS, FLAG_DIGEST, FLAG_MASK_MALFORMED, FLAG_COLD];
     assert_eq!(flags, [1, 2, 4, 8]);
@@ -166,13 +167,22 @@ fn constants() {
         DETAIL_CODE,
     ];
     assert_eq!(details, [0, 1, 2, 3, 4]);
-    assert_eq!(DETAIL_REGION, 5);
+    assert_eq!([DETAIL_REGION, DETAIL_REFUSED], [5, 6]);
+    let residencies = [RESIDENCY_FULL, RESIDENCY_HYBRID, RESIDENCY_PAGED];
+    assert_eq!(residencies, [0, 1, 2]);
+    assert_eq!(Residency::ALL.map(Residency::code), residencies);
+    assert_eq!(Residency::from_code(3), None);
     let regions = [
         REGION_WEIGHTS,
         REGION_METADATA,
         REGION_KV,
         REGION_SCRATCH,
         REGION_LOGITS,
+        REGION_SAMPLER,
+        REGION_TOKENIZER,
+        REGION_CONTROL,
+        REGION_STACKS,
+        REGION_TRANSFER,
     ];
-    assert_eq!(regions, [0, 1, 2, 3, 4]);
+    assert_eq!(regions, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 }

@@ -143,9 +143,10 @@ fn commands_that_generate() {
             request: RequestId(9),
             messages,
             sampling,
+            kept_as: Some(5),
         },
         "070903000173010668c3a96c6c6f0200ffffffffffffffffff013333333f286666663fcdcc4c3dcdcc8c3f0000\
-         0000000000bf8004",
+         0000000000bf80040105",
     );
     let measure = Measure {
         prompt_ids: vec![1, 49151, u32::MAX],

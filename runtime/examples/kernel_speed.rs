@@ -86,12 +86,14 @@ fn attention(kernels: Kernels, heads: usize, positions: usize) {
     let queries: Vec<f32> = (0..heads * head_dim)
         .map(|i| (i % 13) as f32 * 0.1 - 0.6)
         .collect();
+    let pages: Vec<u32> = (0..positions.div_ceil(32) as u32).collect();
     let job = Attention {
         queries: &queries,
         positions: 1,
         kv: KvHead {
             keys: Cells::F16(&cells),
             values: Cells::F16(&cells),
+            pages: &pages,
             stride: 32 * head_dim,
             head_dim,
         },

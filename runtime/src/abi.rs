@@ -48,6 +48,7 @@ fn serve<T>(call: impl FnOnce(&mut Lane) -> T) -> Option<T> {
     if SINGLE.busy.replace(true) {
         return None;
     }
+    heap::forget_refused();
     // SAFETY: `busy` was false, so no other reference to the lane is alive, and there is one
     // thread. A panic ends the instance, so the flag need not be reset by a guard.
     let lane = unsafe { &mut *SINGLE.lane.get() };
@@ -135,7 +136,7 @@ extern "C" fn rt_load(handle: u64, at: u64, len: u32, out: Address) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn rt_ready(handle: u64) -> i32 {
-    code(|lane| lane.ready(handle))
+    code(|lane| lane.ready(handle, &mut read))
 }
 
 #[unsafe(no_mangle)]
@@ -145,7 +146,7 @@ extern "C" fn rt_begin(handle: u64, request: Address) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn rt_step(handle: u64, out: Address) -> i32 {
-    code(|lane| lane.step(handle, out))
+    code(|lane| lane.step(handle, out, &mut read))
 }
 
 #[unsafe(no_mangle)]
@@ -164,6 +165,36 @@ extern "C" fn rt_digest(handle: u64, out: Address) -> i32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn rt_known(handle: u64, ids: Address, ids_len: u32, out: Address) -> i32 {
+    code(|lane| lane.known(handle, (ids, ids_len), out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_page_out(
+    handle: u64,
+    ids: Address,
+    ids_len: u32,
+    block: u32,
+    to: Address,
+    to_len: u32,
+    out: Address,
+) -> i32 {
+    code(|lane| lane.page_out(handle, (ids, ids_len), block, (to, to_len), out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_page_in(
+    handle: u64,
+    ids: Address,
+    ids_len: u32,
+    block: u32,
+    from: Address,
+    from_len: u32,
+) -> i32 {
+    code(|lane| lane.page_in(handle, (ids, ids_len), block, (from, from_len)))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn rt_counters(out: Address) -> i32 {
     code(|lane| lane.counters(out))
 }
@@ -176,6 +207,27 @@ extern "C" fn rt_error(out: Address) -> i32 {
         Err(error) => error.0.code,
     });
     served.unwrap_or(TrResult::IllegalState as i32)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_memory(handle: u64, out: Address) -> i32 {
+    code(|lane| lane.memory(handle, out))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_owner(owner: u32) -> i32 {
+    code(|lane| lane.set_owner(owner))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn rt_limit(bytes: u64) -> i32 {
+    code(|lane| lane.set_limit(bytes))
+}
+
+/// Touches no state but one word, so that it may be called after a trap.
+#[unsafe(no_mangle)]
+extern "C" fn rt_refused() -> u32 {
+    heap::refused()
 }
 
 #[unsafe(no_mangle)]

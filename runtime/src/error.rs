@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use protocol::abi::{DETAIL_BYTES, ErrorPlace};
+use protocol::abi::{DETAIL_BYTES, DETAIL_REFUSED, ErrorPlace};
 use protocol::{Stage, TrResult};
 
 /// A failure with its place, in the shape that crosses the C boundary.
@@ -33,6 +33,22 @@ impl RuntimeError {
     pub(crate) fn item(mut self, item: usize) -> RuntimeError {
         self.0.item = u32::try_from(item).unwrap_or(u32::MAX);
         self
+    }
+
+    /// The same failure in another part of a model's life.
+    pub(crate) fn during(mut self, stage: Stage) -> RuntimeError {
+        self.0.stage = stage as u32;
+        self
+    }
+
+    /// An allocation for this region of the plan was refused.
+    pub(crate) fn in_region(self, region: u32, bytes: u64) -> RuntimeError {
+        match self.code() {
+            TrResult::OutOfMemory if self.0.detail != DETAIL_REFUSED => {
+                self.item(region as usize).detail(DETAIL_REFUSED, 0, bytes)
+            }
+            _ => self,
+        }
     }
 
     /// The file byte or sequence position concerned.

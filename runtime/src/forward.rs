@@ -3,7 +3,7 @@
 //! gated feed-forward network (Shazeer 2020).
 //!
 //! Every function works on the `count` positions from `start` on, which stand in the first `count`
-//! rows of the scratch buffers. Prefill calls it layer by layer for a tile, decoding for one
+//! rows of the scratch buffers, of the residual stream in those from `row` on. Prefill calls it layer by layer for a tile, decoding for one
 //! position. No operation mixes rows except attention, and there a position reads only the cache,
 //! so a position's arithmetic does not depend on its batch.
 //!
@@ -13,14 +13,15 @@
 mod shares;
 
 use format::{Architecture, Ffn, Layer, Mixer};
-use protocol::{Mode, TrResult};
+use protocol::{Mode, Stage, TrResult};
 
+use crate::RuntimeError;
 use crate::kernels::{Kernels, SharedRows};
 use crate::kv::Cache;
 use crate::rope::Rotary;
 use crate::scratch::Scratch;
 use crate::team::{Parts, Team};
-use crate::weights::{LayerWeights, Weights};
+use crate::weights::{HeadPart, LayerWeights, Source, Weights};
 use shares::{BLOCK, Gated, Heads, ROW_GROUP, input};
 
 /// A model's unchanging parts: how to compute, and with what.
@@ -38,19 +39,31 @@ pub struct Graph {
 pub struct Tile {
     pub start: usize,
     pub count: usize,
+    /// Where its rows begin in `x`, `cos` and `sin`, which hold a group of tiles.
+    pub row: usize,
 }
 
 impl Graph {
-    /// Token embeddings and rotary angles of a tile: `x = embed[id]`.
-    pub fn embed(&self, ids: &[u32], start: usize, s: &mut Scratch) -> Result<(), TrResult> {
-        let embed = self.weights.matrix(&self.weights.embed)?; // (V, D)
-        let (hidden, pairs) = (embed.cols(), self.rotary.pairs());
-        for (row, id) in ids.iter().enumerate() {
-            self.kernels
-                .row(&embed, *id as usize, &mut s.x[row * hidden..][..hidden]);
+    /// Token embeddings and rotary angles of all `ids`, which begin where the tile does:
+    /// `x = embed[id]`.
+    pub fn embed(
+        &mut self,
+        ids: &[u32],
+        tile: Tile,
+        source: &mut dyn Source,
+        s: &mut Scratch,
+    ) -> Result<(), RuntimeError> {
+        let refuse = |code| RuntimeError::new(code, Stage::Prefill);
+        let (hidden, pairs) = (self.architecture.hidden as usize, self.rotary.pairs());
+        for (at, id) in ids.iter().enumerate() {
+            let (id, row) = (*id as usize, tile.row + at);
+            self.weights.bring_row(id, source)?;
+            let (embed, its) = self.weights.row(id).map_err(refuse)?; // (V, D)
+            let x = &mut s.x[row * hidden..][..hidden];
+            self.kernels.row(&embed, its, x);
             let cos = &mut s.cos[row * pairs..][..pairs];
             let sin = &mut s.sin[row * pairs..][..pairs];
-            self.rotary.angles((start + row) as u32, cos, sin);
+            self.rotary.angles((tile.start + at) as u32, cos, sin);
         }
         Ok(())
     }
@@ -66,28 +79,58 @@ impl Graph {
         let Layer { mixer, ffn } = self.architecture.layers[layer];
         let w = &self.weights.layers[layer];
         match mixer {
-            Mixer::Attention => self.attention(layer, w, tile, cache, s)?,
+            Mixer::Attention | Mixer::Sliding { .. } => self.attention(layer, w, tile, cache, s)?,
         }
         match ffn {
-            Ffn::Dense => self.dense(w, tile.count, s)?,
+            Ffn::Dense => self.dense(w, tile, s)?,
         }
         Ok(())
     }
 
-    /// Logits of the position in row `row`: `head(norm(x))`.
-    pub fn head(&self, row: usize, s: &mut Scratch, logits: &mut [f32]) -> Result<(), TrResult> {
+    /// Logits of the position in row `row`: `head(norm(x))`, as much of the head at a time as is
+    /// in memory.
+    pub fn head(
+        &mut self,
+        row: usize,
+        source: &mut dyn Source,
+        s: &mut Scratch,
+        logits: &mut [f32],
+    ) -> Result<(), RuntimeError> {
+        let refuse = |code| RuntimeError::new(code, Stage::Decode);
+        self.head_input(row, s).map_err(refuse)?;
+        for part in 0..self.weights.head.len() {
+            self.weights.bring_head(part, source)?;
+            let head = &self.weights.head[part];
+            self.head_part(head, s, logits).map_err(refuse)?;
+        }
+        Ok(())
+    }
+
+    fn head_input(&self, row: usize, s: &mut Scratch) -> Result<(), TrResult> {
         let hidden = self.architecture.hidden as usize;
-        let coded = self.coded([&self.weights.head]);
+        let coded = self.is_head_coded();
         let x = &s.x[row * hidden..][..hidden]; // (D)
         let normed = &mut s.normed[..hidden]; // (D)
-        self.norm(&self.weights.norm, x, normed, coded.then_some(&mut s.codes))?;
-        let input = input(normed, hidden, coded.then_some(&s.codes));
+        self.norm(&self.weights.norm, x, normed, coded.then_some(&mut s.codes))
+    }
+
+    fn head_part(&self, head: &HeadPart, s: &Scratch, logits: &mut [f32]) -> Result<(), TrResult> {
+        let hidden = self.architecture.hidden as usize;
+        let coded = self.is_head_coded();
+        let input = input(&s.normed[..hidden], hidden, coded.then_some(&s.codes));
         let parts = self.parts(1);
-        let logits = SharedRows::new(logits, self.weights.head.rows(), ROW_GROUP, parts);
+        let rows = head.matrix.rows();
+        let logits = &mut logits[head.first..head.first + rows];
+        let logits = SharedRows::new(logits, rows, ROW_GROUP, parts);
         self.team.share(parts, |part| {
             let mut logits = logits.part(part); // (V)
-            self.multiply(&self.weights.head, input, &mut logits)
+            self.multiply(&head.matrix, input, &mut logits)
         })
+    }
+
+    fn is_head_coded(&self) -> bool {
+        let head = self.weights.head.first();
+        head.is_some_and(|head| self.coded([&head.matrix]))
     }
 
     /// `x += o(attention(rope(q), rope(k), v)) `, with q, k, v projected from `norm(x)`.
@@ -106,7 +149,7 @@ impl Graph {
         let keys = self.architecture.kv_heads as usize * head_dim;
 
         let coded = self.coded([&w.q.matrix, &w.k.matrix, &w.v.matrix]);
-        let x = &s.x[..count * hidden]; // (count, D)
+        let x = &s.x[tile.row * hidden..][..count * hidden]; // (count, D)
         let normed = &mut s.normed[..count * hidden]; // (count, D)
         self.norm(&w.attn_norm, x, normed, coded.then_some(&mut s.codes))?;
         let q = &mut s.q[..count * queries]; // (count, Q)
@@ -123,7 +166,12 @@ impl Graph {
         let mixed = &s.mixed[..count * queries]; // (count, Q)
         let input = input(mixed, queries, coded.then_some(&s.codes));
         let delta = &mut s.delta[..count * hidden]; // (count, D)
-        self.add(&w.o, input, delta, &mut s.x[..count * hidden])
+        self.add(
+            &w.o,
+            input,
+            delta,
+            &mut s.x[tile.row * hidden..][..count * hidden],
+        )
     }
 
     /// Turns the tile's keys and puts them into the cache with the values. Too little to share.
@@ -132,8 +180,8 @@ impl Graph {
         let keys = self.architecture.kv_heads as usize * head_dim;
         let (pairs, pairing) = (self.rotary.pairs(), self.rotary.pairing());
         for row in 0..tile.count {
-            let cos = &s.cos[row * pairs..][..pairs];
-            let sin = &s.sin[row * pairs..][..pairs];
+            let cos = &s.cos[(tile.row + row) * pairs..][..pairs];
+            let sin = &s.sin[(tile.row + row) * pairs..][..pairs];
             let k = &mut s.k[row * keys..][..keys];
             self.kernels.rope(k, head_dim, pairing, cos, sin);
             cache.write(layer, tile.start + row, k, &s.v[row * keys..][..keys]);
@@ -166,8 +214,8 @@ impl Graph {
             tile,
             cache,
             q: &s.q[..whole], // (count, heads, head_dim)
-            cos: &s.cos,
-            sin: &s.sin,
+            cos: &s.cos[tile.row * self.rotary.pairs()..],
+            sin: &s.sin[tile.row * self.rotary.pairs()..],
         };
         let mixed = SharedRows::new(&mut s.mixed[..whole], whole, unit, parts); // (count, Q)
         let scratch_len = s.attention.len() / workers;
@@ -200,12 +248,13 @@ impl Graph {
     }
 
     /// `x += down(silu(gate(norm(x))) * up(norm(x)))`.
-    fn dense(&self, w: &LayerWeights, count: usize, s: &mut Scratch) -> Result<(), TrResult> {
+    fn dense(&self, w: &LayerWeights, tile: Tile, s: &mut Scratch) -> Result<(), TrResult> {
+        let count = tile.count;
         let hidden = self.architecture.hidden as usize;
         let ffn = self.architecture.ffn as usize;
 
         let coded = self.coded([&w.gate.matrix, &w.up.matrix]);
-        let x = &s.x[..count * hidden]; // (count, D)
+        let x = &s.x[tile.row * hidden..][..count * hidden]; // (count, D)
         let normed = &mut s.normed[..count * hidden]; // (count, D)
         self.norm(&w.ffn_norm, x, normed, coded.then_some(&mut s.codes))?;
         let entering = input(normed, hidden, coded.then_some(&s.codes));
@@ -221,6 +270,11 @@ impl Graph {
         let activated = &s.activated[..count * ffn]; // (count, F)
         let entering = input(activated, ffn, coded.then_some(&s.wide_codes));
         let delta = &mut s.delta[..count * hidden]; // (count, D)
-        self.add(&w.down, entering, delta, &mut s.x[..count * hidden])
+        self.add(
+            &w.down,
+            entering,
+            delta,
+            &mut s.x[tile.row * hidden..][..count * hidden],
+        )
     }
 }

@@ -1,20 +1,25 @@
 //! One request at a time: from prompt ids to the next token, in bounded steps.
 //!
 //! ```text
-//! begin -> Tile(layer 0..n) per prompt tile -> First -> Decode* -> done
+//! begin -> (Tile per tile) per layer, per group of tiles -> First -> Decode* -> done
 //!                   \-> Rank per position, if every position's best token is asked
 //! ```
 //!
-//! A position is committed when everything computed from it is known good: a tile when its last
+//! A group is one tile, unless layers are read from the file: then it is many, so that a layer is
+//! read once for all of them.
+//!
+//! A position is committed when everything computed from it is known good: a group when its last
 //! layer is done, the newest position when its logits are. A stop or a failure forgets what was not
-//! committed, and the next request may build on what was.
+//! committed, and every later request may build on what was.
+
+mod prefill;
 
 use alloc::vec::Vec;
 
 use format::{Digest, Header};
 use protocol::abi::{
-    FINISH_CANCELLED, FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, STEP_DONE, STEP_MORE,
-    STEP_TOKEN,
+    FINISH_CANCELLED, FINISH_LENGTH, FINISH_NUMERICAL_COLLAPSE, FINISH_STOP, REGION_KV,
+    REGION_LOGITS, REGION_METADATA, REGION_SAMPLER, REGION_SCRATCH, STEP_DONE, STEP_TOKEN,
 };
 use protocol::{Stage, TrResult};
 
@@ -25,10 +30,11 @@ use crate::error::reserve_memory;
 use crate::forward::{Graph, Tile};
 use crate::kv::Cache;
 use crate::logits::Logits;
-use crate::plan::{KvFormat, Plan};
+use crate::plan::{KvFormat, Plan, lengths};
 use crate::request::Request;
 use crate::sampler::{Malformed, Sampler};
-use crate::scratch::{Lengths, Scratch};
+use crate::scratch::Scratch;
+use crate::weights::Source;
 
 /// The changing parts of a model: cache, buffers, sampler and the sequence so far.
 pub struct Generator {
@@ -38,6 +44,7 @@ pub struct Generator {
     sampler: Sampler,
     context: usize,
     tile: usize,
+    group: usize,
     layers: usize,
     vocab: u32,
     stop: Vec<u32>,
@@ -87,20 +94,26 @@ impl Generator {
         workers: usize,
     ) -> Result<Generator, RuntimeError> {
         let architecture = &header.manifest.architecture;
-        let lengths = Lengths::new(architecture, plan.prefill_tile, plan.context, workers);
+        let positions = [plan.prefill_tile, plan.prefill_group, plan.context];
+        let lengths = lengths(architecture, positions, workers);
         let vocab = architecture.vocab as usize;
+        let short = |region, bytes| move |error: RuntimeError| error.in_region(region, bytes);
         Ok(Generator {
-            cache: Cache::new(architecture, kv_format, plan.context)?,
-            scratch: Scratch::new(&lengths)?,
-            logits: Logits::new(vocab)?,
+            cache: Cache::new(architecture, kv_format, plan.context, plan.prefill_group)
+                .map_err(short(REGION_KV, plan.kv))?,
+            scratch: Scratch::new(&lengths).map_err(short(REGION_SCRATCH, plan.scratch))?,
+            logits: Logits::new(vocab).map_err(short(REGION_LOGITS, plan.logits))?,
             sampler: Sampler::new(vocab)
-                .map_err(|code| RuntimeError::new(code, Stage::Allocate))?,
+                .map_err(|code| RuntimeError::new(code, Stage::Allocate))
+                .map_err(short(REGION_SAMPLER, plan.sampler))?,
             context: plan.context as usize,
             tile: plan.prefill_tile as usize,
+            group: plan.prefill_group as usize,
             layers: architecture.layers.len(),
             vocab: architecture.vocab,
             stop: header.manifest.special.stop.clone(),
-            ids: reserve_memory(plan.context as usize + 1, Stage::Allocate)?,
+            ids: reserve_memory(plan.context as usize + 1, Stage::Allocate)
+                .map_err(short(REGION_METADATA, plan.metadata))?,
             committed: 0,
             argmax: Vec::new(),
             malformed: 0,
@@ -126,11 +139,11 @@ impl Generator {
             self.sampler.observe(*id);
         }
 
-        let reused = match request.cold || request.argmax {
-            true => 0,
-            // The last position is computed anew in any case: its logits are wanted.
-            false => common_prefix(&self.ids[..self.committed], request.ids).min(prompt - 1),
-        };
+        if request.cold || request.argmax {
+            self.cache.clear();
+        }
+        // The last position is computed anew in any case: its logits are wanted.
+        let reused = self.cache.enter(request.ids, prompt - 1);
         self.ids.clear();
         self.ids.extend_from_slice(request.ids);
         self.committed = reused;
@@ -152,12 +165,17 @@ impl Generator {
     }
 
     /// One bounded unit of work: at most one layer of one tile, or one token. Allocates nothing.
-    pub fn step(&mut self, graph: &Graph) -> Result<Step, RuntimeError> {
+    /// `source` gives what of the weights is not in memory.
+    pub fn step(
+        &mut self,
+        graph: &mut Graph,
+        source: &mut dyn Source,
+    ) -> Result<Step, RuntimeError> {
         let Some(mut run) = self.run.take() else {
             return Err(RuntimeError::new(TrResult::IllegalState, Stage::Decode));
         };
         graph.team.serve(run.number);
-        let step = match self.work(graph, &mut run) {
+        let step = match self.work(graph, source, &mut run) {
             Err(error) if error.code() == TrResult::Cancelled => Step {
                 finish: FINISH_CANCELLED,
                 ..self.report(&run, STEP_DONE)
@@ -170,16 +188,21 @@ impl Generator {
         Ok(step)
     }
 
-    fn work(&mut self, graph: &Graph, run: &mut Run) -> Result<Step, RuntimeError> {
+    fn work(
+        &mut self,
+        graph: &mut Graph,
+        source: &mut dyn Source,
+        run: &mut Run,
+    ) -> Result<Step, RuntimeError> {
         match run.work {
-            Work::Tile { tile, layer } => self.tile(graph, run, tile, layer),
-            Work::Rank { tile, row } => self.rank(graph, run, tile, row),
+            Work::Tile { tile, layer } => self.tile(graph, source, run, (tile, layer)),
+            Work::Rank { tile, row } => self.rank(graph, source, run, (tile, row)),
             Work::First { row } => {
-                self.head(graph, row, Stage::Prefill)?;
+                self.head(graph, source, row, Stage::Prefill)?;
                 self.choose(run)
             }
             Work::Decode => {
-                self.decode(graph)?;
+                self.decode(graph, source)?;
                 self.choose(run)
             }
         }
@@ -188,6 +211,14 @@ impl Generator {
     /// Ends the request, if there is one. Committed positions stay.
     pub fn stop(&mut self) {
         self.run = None;
+    }
+
+    /// The cache between two requests.
+    pub fn idle_cache(&mut self) -> Result<&mut Cache, TrResult> {
+        match self.run {
+            None => Ok(&mut self.cache),
+            Some(_) => Err(TrResult::IllegalState),
+        }
     }
 
     /// Logits of the newest position; empty until the request has some.
@@ -205,98 +236,65 @@ impl Generator {
         &self.argmax
     }
 
+    /// Bytes taken for the cache, the buffers, the logits, the sampler, and the ids.
+    pub fn taken(&self) -> [u64; 5] {
+        [
+            self.cache.taken(),
+            self.scratch.taken(),
+            self.logits.taken(),
+            self.sampler.taken(),
+            (self.ids.capacity() * 4) as u64,
+        ]
+    }
+
     /// Logits masked since the model was opened.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    fn next_tile(&self, start: usize, prompt: usize) -> Work {
-        let count = self.tile.min(prompt - start);
-        Work::Tile {
-            tile: Tile { start, count },
-            layer: 0,
-        }
-    }
-
-    fn tile(
-        &mut self,
-        graph: &Graph,
-        run: &mut Run,
-        tile: Tile,
-        layer: usize,
-    ) -> Result<Step, RuntimeError> {
-        let place = |code| failure(code, Stage::Prefill, layer, tile.start);
-        let s = &mut self.scratch;
-        if layer == 0 {
-            let ids = &self.ids[tile.start..tile.start + tile.count];
-            graph.embed(ids, tile.start, s).map_err(place)?;
-        }
-        graph
-            .layer(layer, tile, &mut self.cache, s)
-            .map_err(place)?;
-        run.work = match layer + 1 {
-            next if next < self.layers => Work::Tile { tile, layer: next },
-            _ if run.argmax => Work::Rank { tile, row: 0 },
-            _ => self.after_tile(run, tile),
-        };
-        Ok(self.report(run, STEP_MORE))
-    }
-
-    fn rank(
-        &mut self,
-        graph: &Graph,
-        run: &mut Run,
-        tile: Tile,
-        row: usize,
-    ) -> Result<Step, RuntimeError> {
-        // The prompt's last position gets its logits from `First`.
-        if tile.start + row + 1 < run.prompt {
-            self.head(graph, row, Stage::Prefill)?;
-            self.argmax.push(self.logits.greatest());
-        }
-        run.work = match row + 1 {
-            next if next < tile.count => Work::Rank { tile, row: next },
-            _ => self.after_tile(run, tile),
-        };
-        Ok(self.report(run, STEP_MORE))
-    }
-
-    /// A tile before the last is committed; the last waits for its logits.
-    fn after_tile(&mut self, run: &Run, tile: Tile) -> Work {
-        let end = tile.start + tile.count;
-        if end < run.prompt {
-            self.committed = end;
-            self.next_tile(end, run.prompt)
-        } else {
-            Work::First {
-                row: tile.count - 1,
-            }
-        }
+    /// The positions before `end` are good.
+    fn commit(&mut self, end: usize) {
+        self.committed = end;
+        self.cache.commit(&self.ids[..end]);
     }
 
     /// All layers for the newest id, and its logits.
-    fn decode(&mut self, graph: &Graph) -> Result<(), RuntimeError> {
+    fn decode(&mut self, graph: &mut Graph, source: &mut dyn Source) -> Result<(), RuntimeError> {
         let position = self.committed;
         let tile = Tile {
             start: position,
             count: 1,
+            row: 0,
         };
         let s = &mut self.scratch;
-        graph
-            .embed(&self.ids[position..], position, s)
+        self.cache
+            .reach(position, position + 1)
             .map_err(|code| failure(code, Stage::Decode, 0, position))?;
+        graph
+            .embed(&self.ids[position..], tile, source, s)
+            .map_err(|error| placed(error, Stage::Decode, 0, position))?;
         for layer in 0..self.layers {
+            graph
+                .weights
+                .bring_layer(layer, source)
+                .map_err(|error| placed(error, Stage::Decode, layer, position))?;
             graph
                 .layer(layer, tile, &mut self.cache, s)
                 .map_err(|code| failure(code, Stage::Decode, layer, position))?;
         }
-        self.head(graph, 0, Stage::Decode)
+        self.head(graph, source, 0, Stage::Decode)
     }
 
-    fn head(&mut self, graph: &Graph, row: usize, stage: Stage) -> Result<(), RuntimeError> {
+    fn head(
+        &mut self,
+        graph: &mut Graph,
+        source: &mut dyn Source,
+        row: usize,
+        stage: Stage,
+    ) -> Result<(), RuntimeError> {
         graph
-            .head(row, &mut self.scratch, self.logits.fill())
-            .map_err(|code| failure(code, stage, self.layers, self.committed))
+            .head(row, source, &mut self.scratch, self.logits.fill())
+            .map_err(|error| placed(error, stage, self.layers, self.committed))
     }
 
     /// Commits the newest position if its logits are good, and takes a token from them.
@@ -316,7 +314,7 @@ impl Generator {
             return Err(error.at(committed as u64 - 1));
         }
         self.logits.publish();
-        self.committed = committed;
+        self.commit(committed);
         if run.digest {
             self.logits.hash();
         }
@@ -382,6 +380,10 @@ fn failure(code: TrResult, stage: Stage, layer: usize, position: usize) -> Runti
         .at(position as u64)
 }
 
-fn common_prefix(a: &[u32], b: &[u32]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+/// A failed read keeps the file byte, and everything else gets the position.
+fn placed(error: RuntimeError, stage: Stage, layer: usize, position: usize) -> RuntimeError {
+    match error.code() {
+        TrResult::HostRead => error.during(stage).item(layer),
+        code => failure(code, stage, layer, position),
+    }
 }

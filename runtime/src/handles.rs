@@ -1,4 +1,4 @@
-//! Models by handle: generation in the upper 32 bits, slot in the lower.
+//! Models by handle: generation in the upper 32 bits, owner and slot in 16 bits each.
 
 use protocol::{Stage, TrResult};
 
@@ -8,6 +8,8 @@ use crate::{Model, RuntimeError};
 pub const MODELS_MAX: usize = 4;
 
 pub struct Handles {
+    /// What the host calls this lane; its handles say so.
+    owner: u16,
     slots: [Slot; MODELS_MAX],
 }
 
@@ -30,8 +32,18 @@ impl Handles {
             open: None,
         };
         Handles {
+            owner: 0,
             slots: [EMPTY; MODELS_MAX],
         }
+    }
+
+    /// `IllegalState` once there was a model.
+    pub fn set_owner(&mut self, owner: u16) -> Result<(), RuntimeError> {
+        if self.slots.iter().any(|slot| slot.generation > 0) {
+            return Err(RuntimeError::new(TrResult::IllegalState, Stage::Start));
+        }
+        self.owner = owner;
+        Ok(())
     }
 
     /// `OutOfMemory` if every slot is taken or worn out.
@@ -40,7 +52,8 @@ impl Handles {
             if slot.open.is_none() && slot.generation < u32::MAX {
                 slot.generation += 1;
                 slot.open = Some(open);
-                return Ok(u64::from(slot.generation) << 32 | index as u64);
+                let lower = u64::from(self.owner) << 16 | index as u64;
+                return Ok(u64::from(slot.generation) << 32 | lower);
             }
         }
         Err(RuntimeError::new(TrResult::OutOfMemory, Stage::Allocate))
@@ -68,12 +81,14 @@ impl Handles {
     /// The slot, if its newest generation is the handle's.
     fn slot(&mut self, handle: u64) -> Result<&mut Slot, RuntimeError> {
         let refuse = |code| RuntimeError::new(code, Stage::Start);
-        let (index, generation) = (handle as u32 as usize, (handle >> 32) as u32);
+        let (index, generation) = (handle as u16 as usize, (handle >> 32) as u32);
+        let is_ours = (handle >> 16) as u16 == self.owner;
         let slot = self
             .slots
             .get_mut(index)
             .ok_or_else(|| refuse(TrResult::InvalidHandle))?;
         match generation {
+            _ if !is_ours => Err(refuse(TrResult::ForeignHandle)),
             0 => Err(refuse(TrResult::InvalidHandle)),
             newest if newest == slot.generation => Ok(slot),
             old if old < slot.generation => Err(refuse(TrResult::StaleHandle)),

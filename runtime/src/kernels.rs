@@ -59,7 +59,7 @@ pub use half::{f16_from_f32, f16_to_f32};
 pub use matrix::{Matrix, Subnormals};
 pub use quantized::{Input, Quantized, QuantizedBlock};
 pub use shared::{Part, SharedRows};
-pub(crate) use vectors::{divide, exponentials, greatest};
+pub(crate) use vectors::{divide, exponentials, greatest, head_code, head_scale};
 
 use format::RopePairing;
 use protocol::TrResult;

@@ -1,47 +1,103 @@
-//! The key/value cache: layer by layer, each layer in blocks of 32 positions.
+//! The key/value cache: layer by layer, each layer in pages of 32 positions.
 //!
-//! Within a layer, block `b` holds positions `32b..32b+32` of every key/value head, head after
-//! head, in the layout that the attention kernel reads: keys `[kv_heads][head_dim][32]`, values
-//! `[kv_heads][32][head_dim]`. Room for the whole context is reserved when the model is opened;
-//! a block is first written when its first position arrives, so memory that a short conversation
+//! A page holds a block of 32 positions of every key/value head, head after head, in the layout
+//! that the attention kernel reads. Room for the whole context is reserved when the model is
+//! opened; a page is first written when it is first needed, so memory that a short conversation
 //! does not need is never touched.
 //!
-//! The cache does not know which positions are valid: `generate` publishes that.
+//! Which tokens stand on which pages is the tree's knowledge: what one request has computed, later
+//! ones find again, also after others. Reading order: `store` (one layer's pages), `tree`, `rings`
+//! (layers that see a window), `copies` (pages that leave the engine and come back).
+//!
+//! A position is valid when `generate` has committed it.
+
+mod copies;
+mod rings;
+mod store;
+mod tree;
 
 use alloc::vec::Vec;
 
-use format::Architecture;
-use protocol::Stage;
+use format::{Architecture, Mixer};
+use protocol::{Stage, TrResult};
 
 use crate::RuntimeError;
 use crate::error::reserve_memory;
-use crate::kernels::{Cells, KV_BLOCK, KvHead, f16_from_f32};
+use crate::kernels::{KV_BLOCK, KvHead};
 use crate::plan::KvFormat;
+use rings::{Rings, ring_pages};
+use store::{Order, Shape, Store};
+use tree::Tree;
 
 pub struct Cache {
     layers: Vec<Layer>,
-    kv_heads: usize,
-    head_dim: usize,
+    shape: Shape,
+    format: KvFormat,
+    tree: Tree,
+    /// If a layer sees only a window.
+    rings: Option<Rings>,
 }
 
 struct Layer {
     keys: Store,
     values: Store,
+    is_sliding: bool,
 }
 
-enum Store {
-    F32(Vec<f32>),
-    /// Bits of 16-bit floats, and whether none of all that were ever written was infinite or NaN.
-    F16(Vec<u16>, bool),
+/// Pages that a cache has.
+struct Pages {
+    /// Of the tree, and of each layer that sees everything.
+    blocks: u64,
+    /// Of each layer that sees a window.
+    ring: u64,
+    /// The widest window.
+    window: Option<u32>,
 }
 
-/// Bytes of the cache for `context` positions, or `None` if that does not fit 64 bits.
-pub fn cache_bytes(architecture: &Architecture, format: KvFormat, context: u32) -> Option<u64> {
-    let blocks = u64::from(context).div_ceil(KV_BLOCK as u64);
-    let width = u64::from(architecture.kv_heads).checked_mul(u64::from(architecture.head_dim))?;
-    let keys = blocks.checked_mul(KV_BLOCK as u64)?.checked_mul(width)?;
-    keys.checked_mul(2 * format.bytes())?
-        .checked_mul(architecture.layers.len() as u64)
+impl Pages {
+    fn of(architecture: &Architecture, context: u32, tile: u32) -> Pages {
+        let blocks = u64::from(context).div_ceil(KV_BLOCK as u64);
+        let windows = architecture
+            .layers
+            .iter()
+            .filter_map(|layer| layer.mixer.window());
+        let window = windows.max();
+        Pages {
+            blocks,
+            ring: window.map_or(0, |window| ring_pages(window, tile, blocks)),
+            window,
+        }
+    }
+
+    fn of_layer(&self, mixer: Mixer) -> u64 {
+        match mixer.window() {
+            None => self.blocks,
+            Some(_) => self.ring,
+        }
+    }
+}
+
+/// Bytes of the cache for `context` positions that are computed `tile` at a time, or `None` if that
+/// does not fit 64 bits.
+pub fn cache_bytes(
+    architecture: &Architecture,
+    format: KvFormat,
+    context: u32,
+    tile: u32,
+) -> Option<u64> {
+    let pages = Pages::of(architecture, context, tile);
+    let head = format
+        .head_bytes(architecture.head_dim)
+        .checked_mul(KV_BLOCK as u64)?;
+    let page = head.checked_mul(2 * u64::from(architecture.kv_heads))?;
+    let layers = architecture.layers.iter();
+    let count = layers.map(|layer| pages.of_layer(layer.mixer)).sum::<u64>();
+    let rings = match pages.window {
+        None => 0,
+        Some(_) => Rings::bytes(pages.ring, pages.blocks)?,
+    };
+    let tables = Tree::bytes(pages.blocks)?.checked_add(rings)?;
+    page.checked_mul(count)?.checked_add(tables)
 }
 
 impl Cache {
@@ -50,102 +106,151 @@ impl Cache {
         architecture: &Architecture,
         format: KvFormat,
         context: u32,
+        tile: u32,
     ) -> Result<Cache, RuntimeError> {
-        let kv_heads = architecture.kv_heads as usize;
-        let head_dim = architecture.head_dim as usize;
-        let len = (context as usize).div_ceil(KV_BLOCK) * KV_BLOCK * kv_heads * head_dim;
+        let shape = Shape {
+            heads: architecture.kv_heads as usize,
+            head_dim: architecture.head_dim as usize,
+        };
+        let pages = Pages::of(architecture, context, tile);
         let mut layers = reserve_memory(architecture.layers.len(), Stage::Allocate)?;
-        for layer in 0..architecture.layers.len() {
-            let store = || Store::reserve(format, len).map_err(|error| error.item(layer));
+        for (index, layer) in architecture.layers.iter().enumerate() {
+            let len = pages.of_layer(layer.mixer) as usize * shape.page_len(format);
+            let store = || Store::reserve(format, len).map_err(|error| error.item(index));
             layers.push(Layer {
                 keys: store()?,
                 values: store()?,
+                is_sliding: layer.mixer.window().is_some(),
             });
         }
+        let rings = |window| Rings::new(window, pages.ring as usize, pages.blocks as usize);
         Ok(Cache {
             layers,
-            kv_heads,
-            head_dim,
+            shape,
+            format,
+            tree: Tree::new(pages.blocks as usize)?,
+            rings: pages.window.map(rings).transpose()?,
         })
+    }
+
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        let layers = self.layers.iter();
+        let stores = layers.flat_map(|layer| [&layer.keys, &layer.values]);
+        let rings = self.rings.as_ref().map_or(0, Rings::taken);
+        stores.map(Store::taken).sum::<u64>() + self.tree.taken() + rings
+    }
+
+    /// Begins a sequence that starts with `ids`; gives how many of them, at most `most`, need not
+    /// be computed again.
+    pub fn enter(&mut self, ids: &[u32], most: usize) -> usize {
+        let found = self.tree.enter(ids);
+        let (mut known, mut ring_copy) = (found.known.min(most), None);
+        if let Some(rings) = &mut self.rings {
+            let path = self.tree.path();
+            ring_copy = found
+                .copy
+                .and_then(|(from, to)| rings.branch(path, [from, to], found.known));
+            known = rings.enter(path, known);
+        }
+        for (is_sliding, copy) in [(false, found.copy), (true, ring_copy)] {
+            if let Some((from, to)) = copy {
+                self.copy(is_sliding, from, to);
+            }
+        }
+        known
+    }
+
+    fn copy(&mut self, is_sliding: bool, from: u32, to: u32) {
+        let page_len = self.shape.page_len(self.format);
+        let of_kind = |layer: &&mut Layer| layer.is_sliding == is_sliding;
+        for layer in self.layers.iter_mut().filter(of_kind) {
+            for store in [&mut layer.keys, &mut layer.values] {
+                store.copy_page(page_len, from as usize, to as usize);
+            }
+        }
+    }
+
+    /// Makes room for the positions `start..end`.
+    pub fn reach(&mut self, start: usize, end: usize) -> Result<(), TrResult> {
+        self.reach_blocks(end)?;
+        let path = self.tree.path();
+        let rings = self.rings.as_mut();
+        match rings.is_none_or(|rings| rings.reach(path, start..end)) {
+            true => Ok(()),
+            false => Err(TrResult::InternalInvariant),
+        }
+    }
+
+    /// The same in the tree alone. The context is checked before anything begins, so a refusal is
+    /// a fault of the engine.
+    fn reach_blocks(&mut self, end: usize) -> Result<(), TrResult> {
+        let before = self.tree.path().len();
+        if !self.tree.reach(end) {
+            return Err(TrResult::InternalInvariant);
+        }
+        if let Some(rings) = &mut self.rings {
+            let taken = &self.tree.path()[before..];
+            taken.iter().for_each(|page| rings.release(*page));
+        }
+        Ok(())
+    }
+
+    /// The positions of `ids` are valid from now on, also for later requests.
+    pub fn commit(&mut self, ids: &[u32]) {
+        self.tree.commit(ids);
+        if let Some(rings) = &mut self.rings {
+            rings.commit(ids.len());
+        }
+    }
+
+    /// Ends the sequence; what was committed stays known.
+    pub fn leave(&mut self) {
+        self.tree.leave();
+    }
+
+    /// Forgets all sequences.
+    pub fn clear(&mut self) {
+        self.tree.clear();
+        if let Some(rings) = &mut self.rings {
+            rings.clear();
+        }
     }
 
     /// Writes one position's `key` and `value`, each `[kv_heads][head_dim]`.
     pub fn write(&mut self, layer: usize, position: usize, key: &[f32], value: &[f32]) {
-        let head_dim = self.head_dim;
-        let head_len = head_dim * KV_BLOCK;
-        let block_len = self.kv_heads * head_len;
         let (block, slot) = (position / KV_BLOCK, position % KV_BLOCK);
+        let page = self.pages(layer)[block] as usize;
+        let len = (page + 1) * self.shape.page_len(self.format);
         let layer = &mut self.layers[layer];
-        layer.keys.grow_to((block + 1) * block_len);
-        layer.values.grow_to((block + 1) * block_len);
-        let heads = key.chunks_exact(head_dim).zip(value.chunks_exact(head_dim));
-        for (head, (key, value)) in heads.enumerate() {
-            let first = block * block_len + head * head_len;
-            layer.keys.put(first + slot, KV_BLOCK, key);
-            layer.values.put(first + slot * head_dim, 1, value);
+        for (store, order, x) in [
+            (&mut layer.keys, Order::Keys, key),
+            (&mut layer.values, Order::Values, value),
+        ] {
+            store.grow_to(len);
+            store.write(self.shape, order, page, slot, x);
         }
     }
 
-    /// What attention reads of one key/value head: every block begun so far.
+    /// What attention reads of one key/value head.
     pub fn head(&self, layer: usize, head: usize) -> KvHead<'_> {
-        let head_len = self.head_dim * KV_BLOCK;
+        let first = head * self.shape.head_len(self.format);
+        let pages = self.pages(layer);
         let layer = &self.layers[layer];
         KvHead {
-            keys: layer.keys.cells(head * head_len),
-            values: layer.values.cells(head * head_len),
-            stride: self.kv_heads * head_len,
-            head_dim: self.head_dim,
-        }
-    }
-}
-
-impl Store {
-    fn reserve(format: KvFormat, len: usize) -> Result<Store, RuntimeError> {
-        Ok(match format {
-            KvFormat::F32 => Store::F32(reserve_memory(len, Stage::Allocate)?),
-            KvFormat::F16 => Store::F16(reserve_memory(len, Stage::Allocate)?, true),
-        })
-    }
-
-    /// Begins blocks up to `len` elements, all within the reserved memory.
-    fn grow_to(&mut self, len: usize) {
-        match self {
-            Store::F32(cells) if cells.len() < len => cells.resize(len, 0.0),
-            Store::F16(cells, _) if cells.len() < len => cells.resize(len, 0),
-            _ => {}
+            keys: layer.keys.cells(first),
+            values: layer.values.cells(first),
+            pages,
+            stride: self.shape.page_len(self.format),
+            head_dim: self.shape.head_dim,
         }
     }
 
-    /// Element `i` of `values` goes to `first + i * step`.
-    fn put(&mut self, first: usize, step: usize, values: &[f32]) {
-        match self {
-            Store::F32(cells) => {
-                for (cell, value) in cells[first..].iter_mut().step_by(step).zip(values) {
-                    *cell = *value;
-                }
-            }
-            Store::F16(cells, finite) => {
-                let mut halves = [0; 32];
-                let mut cells = cells[first..].iter_mut().step_by(step);
-                for values in values.chunks(halves.len()) {
-                    for (half, value) in halves.iter_mut().zip(values) {
-                        *half = f16_from_f32(*value);
-                        *finite &= *half & 0x7c00 != 0x7c00;
-                    }
-                    // The halves lead: a zip takes one more from whichever side leads.
-                    for (half, cell) in halves[..values.len()].iter().zip(cells.by_ref()) {
-                        *cell = *half;
-                    }
-                }
-            }
-        }
-    }
-
-    fn cells(&self, first: usize) -> Cells<'_> {
-        match self {
-            Store::F32(cells) => Cells::F32(&cells[first..]),
-            Store::F16(cells, true) => Cells::FiniteF16(&cells[first..]),
-            Store::F16(cells, false) => Cells::F16(&cells[first..]),
+    /// Where the blocks of the sequence lie in a layer.
+    fn pages(&self, layer: usize) -> &[u32] {
+        match &self.rings {
+            Some(rings) if self.layers[layer].is_sliding => rings.path(),
+            _ => self.tree.path(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 #[cfg(target_feature = "atomics")]
 mod hosted;
+mod pages;
 
 use alloc::vec::Vec;
 
@@ -18,15 +19,18 @@ use protocol::{Stage, TrResult};
 use crate::error::reserve_memory;
 use crate::handles::{Handles, Open};
 use crate::kernels::calls;
-use crate::plan::{Options, plan_workers};
+use crate::plan::{Options, Surroundings, measure};
 use crate::sampler::{Malformed, Settings};
 use crate::self_test::self_test;
 use crate::staging::{Address, Staging};
 use crate::weights::Source;
 use crate::{Engine, Model, Request, RuntimeError, Team};
 
-/// Memory kept for the host's staging, headers while they are parsed, and what a request takes.
-pub const RESERVE_BYTES: u64 = 32 * 1024 * 1024;
+/// The transfer window: the host's structs, a header of some hundred tensors in text and in parts
+/// while it is planned, and what the allocator itself takes.
+pub const TRANSFER_BYTES: u64 = 2 * 1024 * 1024;
+/// A prompt's ids as the host passes them and as they are read from there.
+const TRANSFER_POSITION: u64 = 8;
 
 const FLAGS: u32 = FLAG_IGNORE_EOS | FLAG_DIGEST | FLAG_MASK_MALFORMED | FLAG_COLD;
 
@@ -34,7 +38,7 @@ const FLAGS: u32 = FLAG_IGNORE_EOS | FLAG_DIGEST | FLAG_MASK_MALFORMED | FLAG_CO
 pub struct Lane {
     pub staging: Staging,
     handles: Handles,
-    /// Bytes that models may take in all.
+    /// Bytes that the lane may take in all.
     capacity: u64,
     newest_failure: ErrorPlace,
     /// Masked logits of models that are closed.
@@ -73,12 +77,12 @@ impl Source for HostSource<'_> {
 }
 
 impl Lane {
-    /// A lane in whose memory models may take `memory_bytes` less [`RESERVE_BYTES`].
+    /// A lane that may take `memory_bytes`.
     pub fn new(memory_bytes: u64) -> Lane {
         Lane {
             staging: Staging::new(),
             handles: Handles::new(),
-            capacity: memory_bytes.saturating_sub(RESERVE_BYTES),
+            capacity: memory_bytes,
             newest_failure: ErrorPlace {
                 code: 0,
                 stage: 0,
@@ -131,8 +135,52 @@ impl Lane {
         self.check_room(out, Plan::BYTES, Stage::Plan)?;
         let options = self.options(options)?;
         let header = self.header(header)?;
-        let plan = plan_workers(&header, &options, self.team.workers(), self.limit())?;
+        let (plan, _) = measure(&header, &options, &self.surroundings(), self.limit())?;
         self.answer(out, &plan.to_bytes(), Stage::Plan)
+    }
+
+    /// The open model's plan with what its regions have really taken.
+    pub fn memory(&mut self, handle: u64, out: Address) -> Result<(), RuntimeError> {
+        self.check_room(out, Plan::BYTES, Stage::Start)?;
+        let around = self.surroundings();
+        let mut memory = self.handles.get(handle)?.model.memory();
+        memory.control = around.control;
+        memory.stacks = around.stacks;
+        memory.transfer += around.transfer + around.transfer_position * u64::from(memory.context);
+        memory.total = memory.sum();
+        memory.decode += memory.control + memory.stacks + memory.transfer;
+        self.answer(out, &memory.to_bytes(), Stage::Start)
+    }
+
+    /// What the host calls this lane, of which the lower 16 bits are kept.
+    pub fn set_owner(&mut self, owner: u32) -> Result<(), RuntimeError> {
+        self.handles.set_owner(owner as u16)
+    }
+
+    /// From the next plan on the lane takes no more than this.
+    pub fn set_limit(&mut self, bytes: u64) -> Result<(), RuntimeError> {
+        self.capacity = self.capacity.min(bytes);
+        Ok(())
+    }
+
+    /// What a model finds here.
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            workers: self.team.workers(),
+            control: self.team.control_bytes(),
+            stacks: self.stack_bytes(),
+            transfer: TRANSFER_BYTES,
+            transfer_position: TRANSFER_POSITION,
+        }
+    }
+
+    /// Stacks and thread-local blocks of the workers that the host started.
+    fn stack_bytes(&self) -> u64 {
+        #[cfg(target_feature = "atomics")]
+        if let Some(hosted) = &self.hosted {
+            return hosted.stack_bytes();
+        }
+        0
     }
 
     pub fn open(
@@ -145,13 +193,17 @@ impl Lane {
         self.check_room(out, Opened::BYTES, Stage::Allocate)?;
         #[cfg(target_feature = "atomics")]
         self.end_rehearsals();
+        #[cfg(target_arch = "wasm32")]
+        crate::heap::unseal();
         let options = self.options(options)?;
         let file_len = header.file_len;
         let engine = Engine {
             team: self.team.clone(),
             ..Engine::default()
         };
-        let model = Model::open_with(self.header(header)?, options, self.limit(), engine)?;
+        let around = self.surroundings();
+        let header = self.header(header)?;
+        let model = Model::open_in(header, options, self.limit(), engine, &around)?;
         let first = model.first();
         let opened = Opened {
             handle: self.handles.insert(Open { model, source })?,
@@ -176,35 +228,37 @@ impl Lane {
         self.answer(out, &digest.0, Stage::Load)
     }
 
-    pub fn ready(&mut self, handle: u64) -> Result<(), RuntimeError> {
-        self.handles.get(handle)?.model.ready()
+    pub fn ready(&mut self, handle: u64, read: HostRead<'_>) -> Result<(), RuntimeError> {
+        let Open { model, source } = self.handles.get(handle)?;
+        let number = *source;
+        model.ready_from(&mut HostSource { number, read })?;
+        // From here on the memory is as large as it will be.
+        #[cfg(target_arch = "wasm32")]
+        crate::heap::seal(TRANSFER_BYTES + TRANSFER_POSITION * u64::from(model.plan().context))?;
+        Ok(())
     }
 
     pub fn begin(&mut self, handle: u64, request: Address) -> Result<(), RuntimeError> {
         let bounds = |code| RuntimeError::new(code, Stage::Prefill);
         let request = self.staging.read_array(request).map_err(bounds)?;
         let request = abi::Request::from_bytes(request);
-        let len = u64::from(request.ids_len) * 4;
-        let len = usize::try_from(len).map_err(|_| bounds(TrResult::Bounds))?;
-        let bytes = self.staging.read(request.ids, len);
-        let bytes = bytes.map_err(bounds)?;
-        let mut ids: Vec<u32> = reserve_memory(bytes.len() / 4, Stage::Prefill)?;
-        ids.extend(
-            bytes
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .map(|id| u32::from_le_bytes(*id)),
-        );
+        let ids = self.ids((request.ids, request.ids_len))?;
         self.handles
             .get(handle)?
             .model
             .begin(native_request(&request, &ids)?)
     }
 
-    pub fn step(&mut self, handle: u64, out: Address) -> Result<(), RuntimeError> {
+    pub fn step(
+        &mut self,
+        handle: u64,
+        out: Address,
+        read: HostRead<'_>,
+    ) -> Result<(), RuntimeError> {
         self.check_room(out, Step::BYTES, Stage::Decode)?;
-        let step = self.handles.get(handle)?.model.step()?;
+        let Open { model, source } = self.handles.get(handle)?;
+        let number = *source;
+        let step = model.step_from(&mut HostSource { number, read })?;
         self.answer(out, &step.to_bytes(), Stage::Decode)
     }
 
@@ -244,15 +298,29 @@ impl Lane {
 
     pub fn close(&mut self, handle: u64) -> Result<(), RuntimeError> {
         let closed = self.handles.remove(handle)?;
+        #[cfg(target_arch = "wasm32")]
+        crate::heap::unseal();
         self.malformed += closed.model.malformed_logits();
         Ok(())
     }
 
     /// Bytes that one more model may take.
     fn limit(&self) -> u64 {
+        let own = |plan: &Plan| plan.total - plan.control - plan.stacks - plan.transfer;
         let open = self.handles.iter();
-        let taken = open.map(|open| open.model.plan().total).sum::<u64>();
+        let taken = open.map(|open| own(open.model.plan())).sum::<u64>();
         self.capacity.saturating_sub(taken)
+    }
+
+    /// Token ids in staging memory.
+    fn ids(&self, (address, len): (Address, u32)) -> Result<Vec<u32>, RuntimeError> {
+        let bounds = |code| RuntimeError::new(code, Stage::Prefill);
+        let len = usize::try_from(u64::from(len) * 4).map_err(|_| bounds(TrResult::Bounds))?;
+        let bytes = self.staging.read(address, len).map_err(bounds)?;
+        let words = bytes.as_chunks::<4>().0;
+        let mut ids: Vec<u32> = reserve_memory(words.len(), Stage::Prefill)?;
+        ids.extend(words.iter().map(|id| u32::from_le_bytes(*id)));
+        Ok(ids)
     }
 
     fn options(&self, address: Address) -> Result<Options, RuntimeError> {
@@ -263,6 +331,11 @@ impl Lane {
 
     fn header(&self, at: HeaderAt) -> Result<Header, RuntimeError> {
         let refuse = |code| RuntimeError::new(code, Stage::Parse);
+        // Beside a model that is ready a header must be parsed in what is free.
+        #[cfg(target_arch = "wasm32")]
+        if crate::heap::is_sealed() {
+            core::hint::black_box(reserve_memory::<u8>(4 * at.len as usize, Stage::Parse)?);
+        }
         let bytes = self.staging.read(at.address, at.len as usize);
         Header::parse(bytes.map_err(refuse)?, at.file_len)
             .map_err(|_| refuse(TrResult::InvalidModel))

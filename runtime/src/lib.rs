@@ -1,7 +1,7 @@
 //! The engine: from token ids to logits to the next token, with the same bits everywhere.
 //!
-//! Reading order: `plan` (how much memory), `model` (a model's life), `weights` (tensors where
-//! they lie), `rope`, `kv` and `scratch` (what a forward pass needs), `forward` (the paper),
+//! Reading order: `plan`, `arrange` and `records` (how much memory, and for what), `model` (a
+//! model's life), `weights` (tensors where they lie or pass through), `rope`, `kv` and `scratch` (what a forward pass needs), `forward` (the paper),
 //! `generate` (one request in bounded steps), `sampler`; below them `kernels`, `functions` and
 //! `team`; above them `self_test`, and `lane`, `handles`, `staging`, `heap`, `abi` (the C functions
 //! of a compiled lane).
@@ -16,8 +16,10 @@ extern crate alloc;
 #[cfg(any(test, feature = "threads"))]
 extern crate std;
 
+mod arrange;
 mod error;
 mod plan;
+mod records;
 
 mod forward;
 mod generate;
@@ -47,9 +49,13 @@ pub mod tiny;
 pub use error::RuntimeError;
 pub use generate::Step;
 pub use kernels::Kernels;
-pub use lane::{HeaderAt, HostRead, Lane, RESERVE_BYTES};
+pub use lane::{HeaderAt, HostRead, Lane, TRANSFER_BYTES};
 pub use model::{Engine, Model};
-pub use plan::{KvFormat, Mode, Options, PREFILL_TILE_DEFAULT, PREFILL_TILE_MAX, Plan, plan};
+pub use plan::{
+    KvFormat, Mode, Options, PREFILL_TILE_DEFAULT, PREFILL_TILE_MAX, Plan, Surroundings, admit,
+    measure, plan,
+};
+pub use protocol::Residency;
 pub use request::Request;
 pub use self_test::self_test;
 #[cfg(feature = "threads")]

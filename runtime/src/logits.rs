@@ -26,6 +26,11 @@ impl Logits {
         })
     }
 
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        (self.values.capacity() * size_of::<f32>()) as u64
+    }
+
     /// A new request: nothing is known and nothing hashed.
     pub fn forget(&mut self) {
         self.known = false;

@@ -7,17 +7,20 @@
 //! A call out of this order is refused with `IllegalState` and changes nothing.
 
 use format::{Digest, Header, Kind};
+use protocol::abi::REGION_METADATA;
 use protocol::{Stage, TrResult};
 
 use crate::RuntimeError;
 use crate::forward::Graph;
 use crate::generate::{Generator, Step};
 use crate::kernels::Kernels;
-use crate::plan::{Options, Plan, plan_workers};
+use crate::kv::Cache;
+use crate::plan::{Options, Plan, Surroundings, admit, measure};
+use crate::records;
 use crate::request::Request;
 use crate::rope::Rotary;
 use crate::team::Team;
-use crate::weights::{Source, Weights};
+use crate::weights::{Nowhere, Source, Weights};
 
 pub struct Model {
     header: Header,
@@ -56,24 +59,40 @@ impl Model {
         limit: u64,
         engine: Engine,
     ) -> Result<Model, RuntimeError> {
+        let around = Surroundings::native(engine.team.workers());
+        Model::open_in(header, options, limit, engine, &around)
+    }
+
+    /// As [`Model::open_with`], in surroundings that count too.
+    pub fn open_in(
+        mut header: Header,
+        options: Options,
+        limit: u64,
+        engine: Engine,
+        around: &Surroundings,
+    ) -> Result<Model, RuntimeError> {
         if header.manifest.kind == Kind::Adapter {
             return Err(RuntimeError::new(
                 TrResult::UnsupportedFeature,
                 Stage::Allocate,
             ));
         }
-        let workers = engine.team.workers();
-        let plan = plan_workers(&header, &options, workers, limit)?;
+        let (plan, arrangement) = measure(&header, &options, around, limit)?;
+        admit(&plan)?;
+        // It says again what the directory says.
+        header.manifest.tensors.clear();
+        header.tensors.shrink_to_fit();
         let graph = Graph {
             kernels: engine.kernels,
             team: engine.team,
             mode: options.mode,
-            weights: Weights::open(&header)?,
+            weights: Weights::open(&header, arrangement, options.residency)
+                .map_err(|error| error.in_region(REGION_METADATA, plan.metadata))?,
             rotary: Rotary::new(&header.manifest.architecture.rope)?,
             architecture: header.manifest.architecture.clone(),
         };
         Ok(Model {
-            generator: Generator::open(&header, &plan, options.kv_format, workers)?,
+            generator: Generator::open(&header, &plan, options.kv_format, around.workers)?,
             header,
             plan,
             graph,
@@ -81,11 +100,40 @@ impl Model {
         })
     }
 
-    /// What was taken.
+    /// What was planned, and so can never be exceeded.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
+    /// The plan with what every region has really taken. What the surroundings have is theirs to
+    /// say; of `transfer` this is the model's own part.
+    pub fn memory(&self) -> Plan {
+        let [kv, scratch, logits, sampler, ids] = self.generator.taken();
+        let [weights, transfer, records] = self.graph.weights.taken();
+        let header = records::kept_of(&self.header);
+        let mut memory = Plan {
+            weights,
+            metadata: records + ids + self.graph.rotary.taken() + header,
+            kv,
+            scratch,
+            logits,
+            sampler,
+            transfer,
+            control: 0,
+            stacks: 0,
+            ..self.plan
+        };
+        memory.total = memory.sum();
+        memory.decode = memory.total - self.plan.total.saturating_sub(self.plan.decode);
+        memory
+    }
+
+    /// Bytes read from the file since the model was opened, besides loading it.
+    pub fn streamed(&self) -> u64 {
+        self.graph.weights.streamed()
+    }
+
+    /// Without the manifest's list of tensors, which says again what the directory says.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -111,12 +159,17 @@ impl Model {
     }
 
     /// Checks the weights: all loaded (`IllegalState` with the first missing byte), all finite
-    /// (`InvalidModel` with tensor and byte).
+    /// (`InvalidModel` with tensor and byte). For a model that is wholly in memory.
     pub fn ready(&mut self) -> Result<(), RuntimeError> {
+        self.ready_from(&mut Nowhere)
+    }
+
+    /// As [`Model::ready`]; what is not resident is read once more.
+    pub fn ready_from(&mut self, source: &mut dyn Source) -> Result<(), RuntimeError> {
         if self.ready {
             return Err(RuntimeError::new(TrResult::IllegalState, Stage::Load));
         }
-        self.graph.weights.ready(&self.header)?;
+        self.graph.weights.ready(&self.header, source)?;
         self.ready = true;
         Ok(())
     }
@@ -131,13 +184,66 @@ impl Model {
 
     /// At most one layer of one prompt tile, or one token. Allocates nothing. A failure ends the
     /// request and leaves the last committed position as the truth.
+    /// For a model that is wholly in memory.
     pub fn step(&mut self) -> Result<Step, RuntimeError> {
-        self.generator.step(&self.graph)
+        self.step_from(&mut Nowhere)
+    }
+
+    /// As [`Model::step`]; `source` is the file, for weights that are not resident. If it cannot be
+    /// read the request ends with `HostRead`, and the next one may find it readable again.
+    pub fn step_from(&mut self, source: &mut dyn Source) -> Result<Step, RuntimeError> {
+        self.generator.step(&mut self.graph, source)
     }
 
     /// Ends the request, if there is one. Committed positions stay.
     pub fn stop(&mut self) {
         self.generator.stop();
+    }
+
+    /// Leading tokens of `ids` whose keys and values are kept. The four calls about kept pages are
+    /// refused while a request runs.
+    pub fn known(&mut self, ids: &[u32]) -> Result<usize, RuntimeError> {
+        Ok(self.idle_cache()?.known(ids))
+    }
+
+    /// Most bytes that the copy of a page takes.
+    pub fn page_bytes(&mut self) -> Result<usize, RuntimeError> {
+        Ok(self.idle_cache()?.copy_bytes())
+    }
+
+    /// Copies the page of the 32 tokens of `ids` from `32 * block` on, or of as many as there are;
+    /// gives its length. `IllegalState` if they are not all known.
+    pub fn copy_page(
+        &mut self,
+        ids: &[u32],
+        block: usize,
+        out: &mut [u8],
+    ) -> Result<usize, RuntimeError> {
+        let cache = self.idle_cache()?;
+        cache.copy_out(ids, block, out).map_err(in_cache)
+    }
+
+    /// Takes a page back that [`Model::copy_page`] gave to a model with equal identity. What
+    /// `bytes` says is believed. `IllegalState` if an earlier token is not known.
+    pub fn restore_page(
+        &mut self,
+        ids: &[u32],
+        block: usize,
+        bytes: &[u8],
+    ) -> Result<(), RuntimeError> {
+        let (vocab, context) = (self.graph.architecture.vocab, self.plan.context as usize);
+        if ids.len() > context || ids.iter().any(|id| *id >= vocab) {
+            return Err(in_cache(TrResult::InvalidArgument));
+        }
+        let cache = self.idle_cache()?;
+        cache.copy_in(ids, block, bytes).map_err(in_cache)
+    }
+
+    fn idle_cache(&mut self) -> Result<&mut Cache, RuntimeError> {
+        match self.ready {
+            true => self.generator.idle_cache().map_err(in_cache),
+            false => Err(in_cache(TrResult::IllegalState)),
+        }
     }
 
     /// Logits of the newest position, `[vocab]`; empty until the request has some.
@@ -159,4 +265,8 @@ impl Model {
     pub fn malformed_logits(&self) -> u64 {
         self.generator.malformed()
     }
+}
+
+fn in_cache(code: TrResult) -> RuntimeError {
+    RuntimeError::new(code, Stage::Prefill)
 }

@@ -1,25 +1,31 @@
 //! How much memory a model takes, region by region, before anything is allocated.
 //!
 //! ```text
-//! weights   file bytes from the first weight tensor's 1 MiB boundary to the end
-//! metadata  header, norms and biases as floats, token ids, rotary frequencies
-//! kv        layers * 2 * kv_heads * head_dim * positions (up to whole blocks) * bytes
-//! scratch   activations of one prefill tile, attention scores
-//! logits    one row of the vocabulary, and the sampler's memory for it
+//! weights   full: file bytes from the first weight's 1 MiB boundary to the end; else what is kept
+//!           and a window for one block, see `arrange`
+//! metadata  what was read of the header, norms and biases as floats, ids of the sequence, tables
+//! kv        layers * positions (up to whole blocks) * bytes of a position, see `KvFormat`, and
+//!           which tokens stand where; of layers that see a window only two windows
+//! scratch   activations of one prefill tile, residual stream of one group, attention scores
+//! logits    one row of the vocabulary
+//! sampler   counts, masks and candidates of the vocabulary
 //! ```
+//!
+//! `control`, `stacks` and `transfer` are the surroundings': a lane's team and its host's window.
 
-use format::{Header, PIECE_BYTES, TOKENIZER_TENSOR, TensorRole};
+use format::{Architecture, Header, PIECE_BYTES};
 use protocol::abi::{
-    DETAIL_CODE, DETAIL_POSITIONS, DETAIL_REGION, KV_F16, KV_F32, MODE_INT8_V1, MODE_STRICT_F32_V1,
-    REGION_KV, REGION_LOGITS, REGION_METADATA, REGION_SCRATCH, REGION_WEIGHTS,
+    DETAIL_CODE, DETAIL_POSITIONS, DETAIL_REGION, MODE_INT8_V1, MODE_STRICT_F32_V1,
 };
-use protocol::{Stage, TrResult, abi};
+use protocol::{Residency, Stage, TrResult, abi};
 
-pub use protocol::Mode;
 pub use protocol::abi::Plan;
+pub use protocol::{KvFormat, Mode};
 
 use crate::RuntimeError;
+use crate::arrange::Arrangement;
 use crate::kv::cache_bytes;
+use crate::records;
 use crate::sampler::Sampler;
 use crate::scratch::Lengths;
 
@@ -33,23 +39,11 @@ pub const PREFILL_TILE_DEFAULT: u32 =
     };
 /// Beyond this a tile only takes memory and delays a cancel.
 pub const PREFILL_TILE_MAX: u32 = 512;
+/// Positions that go through a streamed layer together: its bytes come from the file once for all
+/// of them, and a residual stream of some thousand floats each is all that this takes.
+const PREFILL_GROUP: u32 = 512;
 /// Weights begin at this alignment, as tensors do in the file.
 pub const WEIGHTS_ALIGN: usize = 64;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KvFormat {
-    F32,
-    F16,
-}
-
-impl KvFormat {
-    pub fn bytes(self) -> u64 {
-        match self {
-            KvFormat::F32 => 4,
-            KvFormat::F16 => 2,
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -59,16 +53,25 @@ pub struct Options {
     pub context: u32,
     /// Positions prefilled together; 0 takes [`PREFILL_TILE_DEFAULT`].
     pub prefill_tile: u32,
+    pub residency: Residency,
+    /// Layers kept in memory in hybrid mode; 0 takes as many as fit.
+    pub kept_layers: u32,
+}
+
+impl Options {
+    pub const DEFAULT: Options = Options {
+        mode: Mode::Int8V1,
+        kv_format: KvFormat::F16,
+        context: 0,
+        prefill_tile: 0,
+        residency: Residency::Full,
+        kept_layers: 0,
+    };
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            mode: Mode::Int8V1,
-            kv_format: KvFormat::F16,
-            context: 0,
-            prefill_tile: 0,
-        }
+        Options::DEFAULT
     }
 }
 
@@ -76,141 +79,147 @@ impl TryFrom<&abi::Options> for Options {
     type Error = RuntimeError;
 
     fn try_from(options: &abi::Options) -> Result<Options, RuntimeError> {
-        let unknown = |number: u32| {
-            RuntimeError::new(TrResult::InvalidArgument, Stage::Plan).detail(
-                DETAIL_CODE,
-                1,
-                u64::from(number),
-            )
+        let unknown = |number: u64| {
+            RuntimeError::new(TrResult::InvalidArgument, Stage::Plan).detail(DETAIL_CODE, 1, number)
         };
+        if options.reserved != 0 {
+            return Err(unknown(options.reserved));
+        }
         Ok(Options {
             mode: match options.mode {
                 MODE_STRICT_F32_V1 => Mode::StrictF32V1,
                 MODE_INT8_V1 => Mode::Int8V1,
-                other => return Err(unknown(other)),
+                other => return Err(unknown(u64::from(other))),
             },
-            kv_format: match options.kv_format {
-                KV_F32 => KvFormat::F32,
-                KV_F16 => KvFormat::F16,
-                other => return Err(unknown(other)),
-            },
+            kv_format: KvFormat::from_code(options.kv_format)
+                .ok_or_else(|| unknown(u64::from(options.kv_format)))?,
             context: options.context,
             prefill_tile: options.prefill_tile,
+            residency: Residency::from_code(options.residency)
+                .ok_or_else(|| unknown(u64::from(options.residency)))?,
+            kept_layers: options.kept_layers,
         })
+    }
+}
+
+/// What a model finds where it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    pub workers: usize,
+    /// Bytes of the regions that are there before the model, see [`Plan`].
+    pub control: u64,
+    pub stacks: u64,
+    pub transfer: u64,
+    /// Bytes that the host passes for each position of a prompt.
+    pub transfer_position: u64,
+}
+
+impl Surroundings {
+    /// Linked into a program: its allocator and its threads are its own matter.
+    pub fn native(workers: usize) -> Surroundings {
+        Surroundings {
+            workers,
+            control: 0,
+            stacks: 0,
+            transfer: 0,
+            transfer_position: 0,
+        }
     }
 }
 
 /// The plan of one worker. Refused with `ContextExceeded` if the model was not made for so many
 /// positions, with `OutOfMemory` and the first region that does not fit within `limit` bytes.
 pub fn plan(header: &Header, options: &Options, limit: u64) -> Result<Plan, RuntimeError> {
-    plan_workers(header, options, 1, limit)
+    let (plan, _) = measure(header, options, &Surroundings::native(1), limit)?;
+    admit(&plan)?;
+    Ok(plan)
 }
 
-pub(crate) fn plan_workers(
+/// What a model would take, also if that is more than `limit`: the same sums for whoever asks.
+pub fn measure(
     header: &Header,
     options: &Options,
-    workers: usize,
+    around: &Surroundings,
     limit: u64,
-) -> Result<Plan, RuntimeError> {
+) -> Result<(Plan, Arrangement), RuntimeError> {
     let architecture = &header.manifest.architecture;
-    let (context, prefill_tile) = positions(architecture.context, options)?;
-    let lengths = Lengths::new(architecture, prefill_tile, context, workers);
-    let vocab = u64::from(architecture.vocab);
-    let overflow = || RuntimeError::new(TrResult::IntegerOverflow, Stage::Plan);
+    let (context, tile) = positions(architecture.context, options)?;
     let mut plan = Plan {
-        weights: header.file_len - first_byte(header) + WEIGHTS_ALIGN as u64 - 1,
-        metadata: metadata_bytes(header, context).ok_or_else(overflow)?,
-        kv: cache_bytes(architecture, options.kv_format, context).ok_or_else(overflow)?,
-        scratch: lengths.bytes().ok_or_else(overflow)?,
-        logits: vocab * 4 + Sampler::bytes(architecture.vocab as usize),
-        total: 0,
+        control: around.control,
+        stacks: around.stacks,
+        transfer: around.transfer + around.transfer_position * u64::from(context),
         limit,
         context,
-        prefill_tile,
+        prefill_tile: tile,
+        residency: options.residency.code(),
+        layers: architecture.layers.len() as u32,
+        kv_format: options.kv_format.code(),
+        ..Plan::default()
     };
-    let regions = [
-        (REGION_WEIGHTS, plan.weights),
-        (REGION_METADATA, plan.metadata),
-        (REGION_KV, plan.kv),
-        (REGION_SCRATCH, plan.scratch),
-        (REGION_LOGITS, plan.logits),
-    ];
-    for (region, bytes) in regions {
-        // No single block can be larger than half of what addresses reach; only weights are one.
-        let block_max = match region {
-            REGION_WEIGHTS => isize::MAX as u64,
-            _ => u64::MAX,
-        };
-        let left = (limit - plan.total).min(block_max);
-        if bytes > left {
-            return Err(RuntimeError::new(TrResult::OutOfMemory, Stage::Plan)
-                .item(region as usize)
-                .detail(DETAIL_REGION, left, bytes));
-        }
-        plan.total += bytes;
+    let vocab = architecture.vocab as usize;
+    let overflow = || RuntimeError::new(TrResult::IntegerOverflow, Stage::Plan);
+    plan.logits = vocab as u64 * 4;
+    plan.sampler = Sampler::bytes(vocab);
+    plan.metadata = records::bytes(header, context).ok_or_else(overflow)?;
+    if options.residency != Residency::Full {
+        // Every piece is read once to be hashed before any of it is believed.
+        plan.transfer += u64::from(PIECE_BYTES).min(header.file_len);
+        plan.prefill_group = PREFILL_GROUP
+            .next_multiple_of(tile)
+            .min(context.next_multiple_of(tile));
+    } else {
+        plan.prefill_group = tile;
     }
-    Ok(plan)
+    let kv = cache_bytes(architecture, options.kv_format, context, plan.prefill_group);
+    plan.kv = kv.ok_or_else(overflow)?;
+    let scratch = |tile, group| lengths(architecture, [tile, group, context], around.workers);
+    plan.scratch = scratch(tile, plan.prefill_group)
+        .bytes()
+        .ok_or_else(overflow)?;
+    let room = limit.saturating_sub(plan.sum()).min(isize::MAX as u64);
+    let arrangement = Arrangement::of(header, options, room);
+    plan.weights = arrangement.bytes();
+    plan.metadata += records::more_parts(architecture.vocab, arrangement.head_rows);
+    plan.kept_layers = arrangement.kept_layers as u32;
+    plan.streamed = arrangement.streamed();
+    plan.total = plan.sum();
+    let one = scratch(1, 1).bytes().ok_or_else(overflow)?;
+    plan.decode = plan.total - plan.scratch + one.min(plan.scratch);
+    Ok((plan, arrangement))
+}
+
+/// Refuses a plan that does not fit, with the first region for which too little is left.
+pub fn admit(plan: &Plan) -> Result<(), RuntimeError> {
+    // No single block can be larger than half of what addresses reach; only weights are one.
+    match plan.over(isize::MAX as u64) {
+        None => Ok(()),
+        Some(over) => Err(RuntimeError::new(TrResult::OutOfMemory, Stage::Plan)
+            .item(over.region as usize)
+            .detail(DETAIL_REGION, over.left, over.needed)),
+    }
+}
+
+/// Lengths of the buffers for `[tile, group, context]` positions.
+pub fn lengths(architecture: &Architecture, positions: [u32; 3], workers: usize) -> Lengths {
+    let [tile, group, context] = positions;
+    Lengths::new(architecture, tile, group, context, workers)
 }
 
 /// Positions admitted, and positions of a tile.
 fn positions(model_context: u32, options: &Options) -> Result<(u32, u32), RuntimeError> {
+    let refuse = |code, most: u32, asked: u32| {
+        let error = RuntimeError::new(code, Stage::Plan);
+        error.detail(DETAIL_POSITIONS, u64::from(most), u64::from(asked))
+    };
     let context = match options.context {
         0 => model_context,
         asked if asked <= model_context => asked,
-        asked => {
-            return Err(
-                RuntimeError::new(TrResult::ContextExceeded, Stage::Plan).detail(
-                    DETAIL_POSITIONS,
-                    u64::from(model_context),
-                    u64::from(asked),
-                ),
-            );
-        }
+        asked => return Err(refuse(TrResult::ContextExceeded, model_context, asked)),
     };
     let tile = match options.prefill_tile {
         0 => PREFILL_TILE_DEFAULT,
         asked if asked <= PREFILL_TILE_MAX => asked,
-        asked => {
-            return Err(
-                RuntimeError::new(TrResult::InvalidArgument, Stage::Plan).detail(
-                    DETAIL_POSITIONS,
-                    u64::from(PREFILL_TILE_MAX),
-                    u64::from(asked),
-                ),
-            );
-        }
+        asked => return Err(refuse(TrResult::InvalidArgument, PREFILL_TILE_MAX, asked)),
     };
     Ok((context, tile.min(context)))
-}
-
-/// First file byte that must be resident: the 1 MiB boundary at or before the first weight tensor.
-/// The tokenizer before it is read by the host and need not be.
-pub(crate) fn first_byte(header: &Header) -> u64 {
-    let mut weights = header
-        .tensors
-        .iter()
-        .filter(|tensor| tensor.name != TOKENIZER_TENSOR);
-    let first = weights
-        .next()
-        .map_or(header.file_len, |tensor| tensor.range.start);
-    first - first % u64::from(PIECE_BYTES)
-}
-
-/// Norms and biases as floats, ids of the sequence, and the header itself: at most twice its
-/// text (strings and records), a bound that the directory of a real model keeps.
-fn metadata_bytes(header: &Header, context: u32) -> Option<u64> {
-    let architecture = &header.manifest.architecture;
-    let vectors = architecture
-        .tensors()
-        .into_iter()
-        .filter(|spec| spec.role == TensorRole::Vector)
-        .map(|spec| u64::from(spec.shape.cols) * 4)
-        .sum::<u64>();
-    let ids = (u64::from(context) + 1) * 4;
-    let frequencies = u64::from(architecture.rope.dim / 2) * 8;
-    let pieces = header.file_len.div_ceil(u64::from(PIECE_BYTES));
-    header
-        .data_start
-        .checked_mul(2)?
-        .checked_add(vectors + ids + frequencies + pieces)
 }

@@ -42,6 +42,11 @@ impl Rotary {
         })
     }
 
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        (self.frequencies.capacity() * size_of::<f64>()) as u64
+    }
+
     /// Pairs that rotate in one head: the length of a position's cosines and of its sines.
     pub fn pairs(&self) -> usize {
         self.frequencies.len()

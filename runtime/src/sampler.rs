@@ -97,6 +97,12 @@ impl Sampler {
         rows * 4 + rows.div_ceil(64) * 8 + rows * Candidates::BYTES_EACH
     }
 
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        let own = self.counts.capacity() * 4 + self.forbidden.capacity() * 8;
+        own as u64 + self.candidates.taken()
+    }
+
     /// Starts a request: settings checked (`InvalidArgument`), generator seeded, history and
     /// forbidden ids forgotten.
     pub fn begin(&mut self, settings: &Settings) -> Result<(), TrResult> {

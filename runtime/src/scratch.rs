@@ -19,6 +19,8 @@ const QUERIES_TOGETHER: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
     tile: usize,
+    /// Positions whose residual streams and angles are kept together.
+    group: usize,
     hidden: usize,
     queries: usize,
     keys: usize,
@@ -29,7 +31,8 @@ pub struct Lengths {
     workers: usize,
 }
 
-/// Rows belong to the positions of a tile; a row's width stands beside its buffer.
+/// Rows belong to the positions of a tile, of `x`, `cos` and `sin` to those of a group; a row's
+/// width stands beside its buffer.
 pub struct Scratch {
     /// Residual stream: hidden.
     pub x: Vec<f32>,
@@ -60,14 +63,21 @@ pub struct Scratch {
 }
 
 impl Lengths {
-    /// Buffers for tiles of `tile` positions within `context`, shared by `workers`.
-    /// Every product fits 64 bits, because each is bounded by a tensor or the cache.
-    pub fn new(architecture: &Architecture, tile: u32, context: u32, workers: usize) -> Lengths {
+    /// Buffers for tiles of `tile` positions, `group` of them in a group, within `context`, shared
+    /// by `workers`. Every product fits 64 bits, because each is bounded by a tensor or the cache.
+    pub fn new(
+        architecture: &Architecture,
+        tile: u32,
+        group: u32,
+        context: u32,
+        workers: usize,
+    ) -> Lengths {
         let head_dim = architecture.head_dim as usize;
-        let group = (architecture.heads / architecture.kv_heads.max(1)) as usize;
-        let together = group * Lengths::positions_together(group).min(tile as usize);
+        let shared = (architecture.heads / architecture.kv_heads.max(1)) as usize;
+        let together = shared * Lengths::positions_together(shared).min(tile as usize);
         Lengths {
             tile: tile as usize,
+            group: group as usize,
             hidden: architecture.hidden as usize,
             queries: architecture.heads as usize * head_dim,
             keys: architecture.kv_heads as usize * head_dim,
@@ -86,14 +96,15 @@ impl Lengths {
 
     /// Bytes that [`Scratch::new`] takes, or `None` if they do not fit 64 bits.
     pub fn bytes(&self) -> Option<u64> {
-        let row = 3 * self.hidden as u64
+        let row = 2 * self.hidden as u64
             + 2 * self.queries as u64
             + 2 * self.keys as u64
-            + 3 * self.ffn as u64
-            + 2 * self.pairs as u64;
+            + 3 * self.ffn as u64;
+        let kept = self.hidden as u64 + 2 * self.pairs as u64;
         let attention = (self.workers as u64).checked_mul(self.attention as u64)?;
         let floats = (self.tile as u64)
             .checked_mul(row)?
+            .checked_add((self.group as u64).checked_mul(kept)?)?
             .checked_add(attention)?;
         floats
             .checked_mul(4)?
@@ -105,12 +116,13 @@ impl Lengths {
 impl Scratch {
     pub fn new(lengths: &Lengths) -> Result<Scratch, RuntimeError> {
         let rows = |width: usize| take_memory::<f32>(lengths.tile * width, Stage::Allocate);
+        let kept = |width: usize| take_memory::<f32>(lengths.group * width, Stage::Allocate);
         let codes = |width: usize| {
             Quantized::new(lengths.tile, width)
                 .map_err(|code: TrResult| RuntimeError::new(code, Stage::Allocate))
         };
         Ok(Scratch {
-            x: rows(lengths.hidden)?,
+            x: kept(lengths.hidden)?,
             normed: rows(lengths.hidden)?,
             q: rows(lengths.queries)?,
             k: rows(lengths.keys)?,
@@ -120,11 +132,32 @@ impl Scratch {
             gate: rows(lengths.ffn)?,
             up: rows(lengths.ffn)?,
             activated: rows(lengths.ffn)?,
-            cos: rows(lengths.pairs)?,
-            sin: rows(lengths.pairs)?,
+            cos: kept(lengths.pairs)?,
+            sin: kept(lengths.pairs)?,
             attention: take_memory(lengths.workers * lengths.attention, Stage::Allocate)?,
             codes: codes(lengths.hidden.max(lengths.queries))?,
             wide_codes: codes(lengths.ffn)?,
         })
+    }
+
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        let floats = [
+            &self.x,
+            &self.normed,
+            &self.q,
+            &self.k,
+            &self.v,
+            &self.mixed,
+            &self.delta,
+            &self.gate,
+            &self.up,
+            &self.activated,
+            &self.cos,
+            &self.sin,
+            &self.attention,
+        ];
+        let floats = floats.iter().map(|floats| floats.capacity()).sum::<usize>();
+        (floats * 4) as u64 + self.codes.taken() + self.wide_codes.taken()
     }
 }

@@ -73,19 +73,27 @@ const VECTORS: &[Vector] = &[
         |k, out| model(k, Recipe::QUANTIZED, INT8, out),
         0x9f08_7db3_48da_eb5c,
     ),
+    vector(
+        |k, out| model(k, Recipe::SLIDING, INT8_CACHE, out),
+        0xf6a3_2406_06fe_ecbc,
+    ),
 ];
 
 const STRICT: Options = Options {
     mode: Mode::StrictF32V1,
     kv_format: KvFormat::F32,
-    context: 0,
     prefill_tile: 7,
+    ..Options::DEFAULT
 };
 const INT8: Options = Options {
     mode: Mode::Int8V1,
     kv_format: KvFormat::F16,
-    context: 0,
     prefill_tile: 7,
+    ..Options::DEFAULT
+};
+const INT8_CACHE: Options = Options {
+    kv_format: KvFormat::Int8,
+    ..INT8
 };
 
 const fn vector(
@@ -272,6 +280,7 @@ fn attention(kernels: Kernels, out: &mut Sha256) -> Result<(), RuntimeError> {
                 kv: KvHead {
                     keys,
                     values,
+                    pages: &[0, 1, 2],
                     stride: KV_BLOCK * HEAD_DIM,
                     head_dim: HEAD_DIM,
                 },

@@ -102,10 +102,15 @@ impl Staging {
     }
 
     pub fn write(&mut self, address: Address, bytes: &[u8]) -> Result<(), TrResult> {
+        self.place(address, bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Where something is to be written.
+    pub fn place(&mut self, address: Address, len: usize) -> Result<&mut [u8], TrResult> {
         for block in &mut self.blocks {
-            if let Some(range) = block.find(address, bytes.len()) {
-                block.memory[range].copy_from_slice(bytes);
-                return Ok(());
+            if let Some(range) = block.find(address, len) {
+                return Ok(&mut block.memory[range]);
             }
         }
         Err(TrResult::Bounds)

@@ -146,6 +146,11 @@ impl Team {
         self.meeting.workers()
     }
 
+    /// Bytes of the block in which workers meet.
+    pub fn control_bytes(&self) -> u64 {
+        size_of::<Meeting>() as u64
+    }
+
     /// Runs `work(0) .. work(workers - 1)`, the caller being worker 0, and returns when all have.
     /// Allocates nothing.
     ///

@@ -26,6 +26,8 @@ pub struct Recipe {
     pub biases: bool,
     pub pairing: RopePairing,
     pub layers: u32,
+    /// What every other layer sees, from the first on.
+    pub window: Option<u32>,
     pub context: u32,
     pub seed: u64,
 }
@@ -40,8 +42,18 @@ impl Recipe {
         biases: true,
         pairing: RopePairing::Half,
         layers: 2,
+        window: None,
         context: 96,
         seed: 1,
+    };
+
+    /// Three layers, two of which see 20 positions.
+    pub const SLIDING: Recipe = Recipe {
+        layers: 3,
+        window: Some(20),
+        context: 160,
+        seed: 3,
+        ..Recipe::QUANTIZED
     };
 
     /// Float layouts, a tied head, no biases.
@@ -53,6 +65,7 @@ impl Recipe {
         biases: false,
         pairing: RopePairing::Interleaved,
         layers: 2,
+        window: None,
         context: 96,
         seed: 2,
     };
@@ -105,8 +118,11 @@ impl Recipe {
     }
 
     fn architecture(&self) -> Architecture {
-        let layer = Layer {
-            mixer: Mixer::Attention,
+        let layer = |index: u32| Layer {
+            mixer: match self.window {
+                Some(window) if index.is_multiple_of(2) => Mixer::Sliding { window },
+                _ => Mixer::Attention,
+            },
             ffn: Ffn::Dense,
         };
         Architecture {
@@ -133,7 +149,7 @@ impl Recipe {
             ffn_bias: self.biases,
             tied_head: self.head.is_none(),
             context: self.context,
-            layers: vec![layer; self.layers as usize],
+            layers: (0..self.layers).map(layer).collect(),
         }
     }
 

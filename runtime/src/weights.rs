@@ -1,24 +1,25 @@
 //! The weights where they lie, with names and shapes.
 //!
-//! Matrices are borrowed from one region that mirrors the file from [`Weights::first`] on. Norms
-//! and biases are small and read by every position, so they are copied out as floats.
+//! Matrices are borrowed from one region, see `arrange`: kept for good, or brought into its window
+//! by whoever is about to use them; `settle` checks them once. Norms and biases are small and read
+//! by every position, so they are copied out as floats.
 
-use alloc::format;
-use alloc::string::String;
+mod finder;
+mod region;
+mod settle;
+
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use format::{
-    Architecture, Digest, FormatError, Header, Layout, PIECE_BYTES, TOKENIZER_TENSOR, Tensor,
-    check_finite, piece_hash,
-};
-use protocol::abi::DETAIL_BYTES;
-use protocol::{Stage, TrResult};
+use format::{Digest, Header, Layout};
+use protocol::{Residency, Stage, TrResult};
 
 use crate::RuntimeError;
+use crate::arrange::{Arrangement, ROW_GROUP, rows_bytes};
 use crate::error::{reserve_memory, take_memory};
 use crate::kernels::{Matrix, Subnormals};
-use crate::plan::{WEIGHTS_ALIGN, first_byte};
+use finder::Finder;
+use region::Region;
 
 /// Where a model's bytes come from: the host's import in a lane, a file natively.
 pub trait Source {
@@ -26,19 +27,28 @@ pub trait Source {
     fn read_at(&mut self, at: u64, into: &mut [u8]) -> Result<(), RuntimeError>;
 }
 
+/// For a model that is wholly in memory.
+pub struct Nowhere;
+
+impl Source for Nowhere {
+    fn read_at(&mut self, at: u64, _: &mut [u8]) -> Result<(), RuntimeError> {
+        Err(RuntimeError::new(TrResult::HostRead, Stage::Load).at(at))
+    }
+}
+
 /// All tensors of a model. Shapes: V = vocab, D = hidden, Q = heads * head_dim,
 /// K = kv_heads * head_dim, F = ffn.
 pub struct Weights {
     region: Region,
-    /// Every norm and bias, one after another, and the bytes each is copied from.
+    /// Every norm and bias, one after another, and what each is copied from.
     vectors: Vec<f32>,
-    vector_bytes: Vec<Range<usize>>,
+    from: Vec<VectorFrom>,
     /// (V, D): a row is a token.
-    pub embed: MatrixAt,
+    embed: Embedding,
     /// (D)
     pub norm: VectorAt,
-    /// (V, D)
-    pub head: MatrixAt,
+    /// (V, D), in parts that follow each other.
+    pub head: Vec<HeadPart>,
     pub layers: Vec<LayerWeights>,
 }
 
@@ -65,7 +75,7 @@ pub struct Linear {
     pub bias: Option<VectorAt>,
 }
 
-/// Where a matrix lies within the region.
+/// Where a matrix lies within the region, always or while its block is in the window.
 pub struct MatrixAt {
     layout: Layout,
     rows: usize,
@@ -79,41 +89,46 @@ pub struct VectorAt {
     floats: Range<usize>,
 }
 
-/// File bytes `first..file_len` in memory, at an address that is a multiple of 64.
-struct Region {
-    memory: Vec<u8>,
-    /// Bytes before the aligned address.
-    skip: usize,
-    first: u64,
-    file_len: u64,
-    /// Which pieces are in place.
-    loaded: Vec<bool>,
+/// Where the floats from `start` on come from.
+pub struct VectorFrom {
+    file: Range<u64>,
+    start: usize,
+}
+
+/// The embedding: kept, or read by groups of rows.
+struct Embedding {
+    at: MatrixAt,
+    file: Range<u64>,
+    is_kept: bool,
+}
+
+/// Rows of the head from `first` on.
+pub struct HeadPart {
+    pub first: usize,
+    pub matrix: MatrixAt,
+    file: Range<u64>,
 }
 
 impl Weights {
     /// Takes memory for the whole region and finds every tensor in it.
-    pub fn open(header: &Header) -> Result<Weights, RuntimeError> {
-        let mut finder = Finder {
-            header,
-            first: first_byte(header),
-            floats: 0,
-            vector_bytes: Vec::new(),
-        };
+    pub fn open(
+        header: &Header,
+        arrangement: Arrangement,
+        residency: Residency,
+    ) -> Result<Weights, RuntimeError> {
+        let mut finder = Finder::new(header, &arrangement)?;
         let architecture = &header.manifest.architecture;
-        let embed = finder.matrix("embed")?;
+        let embed = finder.embedding()?;
         let norm = finder.vector("norm")?;
-        let head = match architecture.tied_head {
-            true => finder.matrix("embed")?,
-            false => finder.matrix("head")?,
-        };
+        let head = finder.head(architecture.tied_head)?;
         let mut layers = reserve_memory(architecture.layers.len(), Stage::Allocate)?;
         for layer in 0..architecture.layers.len() {
             layers.push(finder.layer(architecture, layer)?);
         }
         Ok(Weights {
             vectors: take_memory(finder.floats, Stage::Allocate)?,
-            vector_bytes: finder.vector_bytes,
-            region: Region::open(header)?,
+            from: finder.vectors,
+            region: Region::open(arrangement, residency, header.file_len)?,
             embed,
             norm,
             head,
@@ -121,12 +136,12 @@ impl Weights {
         })
     }
 
-    /// First file byte that the region holds; a multiple of 1 MiB.
+    /// First file byte that is loaded; a multiple of 1 MiB.
     pub fn first(&self) -> u64 {
-        self.region.first
+        self.region.arrangement.first
     }
 
-    /// Reads one piece into its place and gives its hash.
+    /// Reads one piece, keeps of it what is to be resident and gives its hash.
     pub fn load(
         &mut self,
         source: &mut dyn Source,
@@ -136,41 +151,49 @@ impl Weights {
         self.region.load(source, at, len)
     }
 
-    /// Checks that every byte is there and every float finite, copies the vectors out and looks
-    /// for subnormal scales.
-    pub fn ready(&mut self, header: &Header) -> Result<(), RuntimeError> {
-        self.region.check_loaded()?;
-        for (index, tensor) in header.tensors.iter().enumerate() {
-            if tensor.name == TOKENIZER_TENSOR {
-                continue;
-            }
-            let bytes = self.region.bytes(&bytes_at(tensor, self.region.first));
-            check_finite(tensor.layout, bytes, tensor.range.start).map_err(|error| {
-                let (FormatError::NonFinite { at } | FormatError::CodeRefused { at }) = error
-                else {
-                    return RuntimeError::new(TrResult::InternalInvariant, Stage::Load).item(index);
-                };
-                RuntimeError::new(TrResult::InvalidModel, Stage::Load)
-                    .item(index)
-                    .at(at)
-            })?;
+    /// Makes a layer's matrices readable until something else is brought.
+    pub fn bring_layer(
+        &mut self,
+        layer: usize,
+        source: &mut dyn Source,
+    ) -> Result<(), RuntimeError> {
+        if layer < self.region.arrangement.kept_layers {
+            return Ok(());
         }
-        let mut floats = self.vectors.iter_mut();
-        for range in &self.vector_bytes {
-            let values = self.region.bytes(range).as_chunks::<4>().0;
-            // The values lead: a zip takes one more from whichever side leads.
-            for (value, float) in values.iter().zip(floats.by_ref()) {
-                *float = f32::from_le_bytes(*value);
-            }
+        let extent = self.region.arrangement.layers[layer].clone();
+        let brought = self.region.bring(source, &extent);
+        brought.map_err(|error| error.item(layer))
+    }
+
+    /// Makes a part of the head readable until something else is brought.
+    pub fn bring_head(&mut self, part: usize, source: &mut dyn Source) -> Result<(), RuntimeError> {
+        if self.region.arrangement.keeps_vocabulary {
+            return Ok(());
         }
-        let layers = self.layers.iter_mut().flat_map(LayerWeights::matrices);
-        for at in layers.chain([&mut self.embed, &mut self.head]) {
-            let bytes = self.region.bytes(&at.bytes);
-            let matrix = Matrix::new(at.layout, at.rows, at.cols, bytes);
-            let matrix = matrix.map_err(|code| RuntimeError::new(code, Stage::Load))?;
-            at.subnormals = matrix.subnormals();
+        let Weights { region, head, .. } = self;
+        let brought = region.bring(source, &head[part].file);
+        brought.map_err(|error| error.item(self.layers.len()))
+    }
+
+    /// Makes a row of the embedding readable until something else is brought.
+    pub fn bring_row(&mut self, id: usize, source: &mut dyn Source) -> Result<(), RuntimeError> {
+        if self.embed.is_kept {
+            return Ok(());
         }
-        Ok(())
+        let group = self.embed.group(id);
+        self.region.bring(source, &group.1)
+    }
+
+    /// The matrix that has a row of the embedding, and which of its rows that is.
+    pub fn row(&self, id: usize) -> Result<(Matrix<'_>, usize), TrResult> {
+        if self.embed.is_kept {
+            return Ok((self.matrix(&self.embed.at)?, id));
+        }
+        let (rows, file) = self.embed.group(id);
+        let bytes = self.region.arrangement.in_window(&file, file.start);
+        let MatrixAt { layout, cols, .. } = self.embed.at;
+        let matrix = Matrix::new(layout, rows.len(), cols, self.region.bytes(&bytes))?;
+        Ok((matrix, id - rows.start))
     }
 
     pub fn matrix(&self, at: &MatrixAt) -> Result<Matrix<'_>, TrResult> {
@@ -181,6 +204,35 @@ impl Weights {
 
     pub fn vector(&self, at: &VectorAt) -> &[f32] {
         &self.vectors[at.floats.clone()]
+    }
+
+    /// Bytes read from the file since the model was opened, pieces being loaded left out.
+    pub fn streamed(&self) -> u64 {
+        self.region.streamed()
+    }
+
+    /// Bytes taken for weights, for pieces on their way, and for records.
+    pub fn taken(&self) -> [u64; 3] {
+        let [weights, piece, records] = self.region.taken();
+        let lists = self.vectors.capacity() * 4
+            + self.from.capacity() * size_of::<VectorFrom>()
+            + self.head.capacity() * size_of::<HeadPart>()
+            + self.layers.capacity() * size_of::<LayerWeights>();
+        [weights, piece, records + lists as u64]
+    }
+}
+
+impl Embedding {
+    /// Rows of the group that row `id` is in, and their file bytes.
+    fn group(&self, id: usize) -> (Range<usize>, Range<u64>) {
+        let MatrixAt {
+            layout, rows, cols, ..
+        } = self.at;
+        let group = ROW_GROUP as usize;
+        let first = id - id % group;
+        let end = (first + group).min(rows);
+        let at = |row: usize| self.file.start + rows_bytes(layout, row as u32, cols as u32);
+        (first..end, at(first)..at(end))
     }
 }
 
@@ -209,136 +261,12 @@ impl MatrixAt {
     pub fn is_quantized(&self) -> bool {
         self.layout.group_block_bytes().is_some()
     }
-}
 
-impl Region {
-    fn open(header: &Header) -> Result<Region, RuntimeError> {
-        let first = first_byte(header);
-        let len = header.file_len - first;
-        let overflow = |_| {
-            RuntimeError::new(TrResult::OutOfMemory, Stage::Allocate).detail(DETAIL_BYTES, 0, len)
-        };
-        let bytes = usize::try_from(len).map_err(overflow)?;
-        let memory = take_memory::<u8>(bytes.saturating_add(WEIGHTS_ALIGN - 1), Stage::Allocate)?;
-        let pieces = len.div_ceil(u64::from(PIECE_BYTES));
-        Ok(Region {
-            skip: memory.as_ptr().align_offset(WEIGHTS_ALIGN) % WEIGHTS_ALIGN,
-            memory,
-            first,
-            file_len: header.file_len,
-            loaded: take_memory(pieces as usize, Stage::Allocate)?,
-        })
+    /// Looks for subnormal scales in a matrix that is in memory.
+    fn look(&mut self, region: &Region) -> Result<(), RuntimeError> {
+        let matrix = Matrix::new(self.layout, self.rows, self.cols, region.bytes(&self.bytes));
+        let matrix = matrix.map_err(|code| RuntimeError::new(code, Stage::Load))?;
+        self.subnormals = matrix.subnormals();
+        Ok(())
     }
-
-    fn load(&mut self, source: &mut dyn Source, at: u64, len: u32) -> Result<Digest, RuntimeError> {
-        let refuse = |code| RuntimeError::new(code, Stage::Load).at(at);
-        let piece = u64::from(PIECE_BYTES);
-        if at < self.first || at >= self.file_len || !at.is_multiple_of(piece) {
-            return Err(refuse(TrResult::Bounds));
-        }
-        let whole = (self.file_len - at).min(piece);
-        if u64::from(len) != whole {
-            let error = refuse(TrResult::Bounds);
-            return Err(error.detail(DETAIL_BYTES, whole, u64::from(len)));
-        }
-        let index = ((at - self.first) / piece) as usize;
-        // A failed read may have written a part.
-        self.loaded[index] = false;
-        let start = self.skip + (at - self.first) as usize;
-        let into = &mut self.memory[start..start + len as usize];
-        source.read_at(at, into)?;
-        self.loaded[index] = true;
-        Ok(piece_hash(into, self.file_len))
-    }
-
-    fn check_loaded(&self) -> Result<(), RuntimeError> {
-        match self.loaded.iter().position(|loaded| !loaded) {
-            None => Ok(()),
-            Some(piece) => Err(RuntimeError::new(TrResult::IllegalState, Stage::Load)
-                .at(self.first + piece as u64 * u64::from(PIECE_BYTES))),
-        }
-    }
-
-    fn bytes(&self, range: &Range<usize>) -> &[u8] {
-        &self.memory[self.skip + range.start..self.skip + range.end]
-    }
-}
-
-/// A weight tensor's bytes within the region; the header promises that they are there.
-fn bytes_at(tensor: &Tensor, first: u64) -> Range<usize> {
-    (tensor.range.start - first) as usize..(tensor.range.end - first) as usize
-}
-
-/// Finds tensors by name and gives every vector its floats.
-struct Finder<'a> {
-    header: &'a Header,
-    first: u64,
-    floats: usize,
-    vector_bytes: Vec<Range<usize>>,
-}
-
-impl Finder<'_> {
-    fn tensor(&self, name: &str) -> Result<&Tensor, RuntimeError> {
-        self.header
-            .tensor(name)
-            .ok_or_else(|| RuntimeError::new(TrResult::InternalInvariant, Stage::Allocate))
-    }
-
-    fn matrix(&self, name: &str) -> Result<MatrixAt, RuntimeError> {
-        let tensor = self.tensor(name)?;
-        Ok(MatrixAt {
-            layout: tensor.layout,
-            rows: tensor.shape.rows as usize,
-            cols: tensor.shape.cols as usize,
-            bytes: bytes_at(tensor, self.first),
-            subnormals: Subnormals::Likely,
-        })
-    }
-
-    fn vector(&mut self, name: &str) -> Result<VectorAt, RuntimeError> {
-        let tensor = self.tensor(name)?;
-        let (start, len) = (self.floats, tensor.shape.cols as usize);
-        let bytes = bytes_at(tensor, self.first);
-        self.floats = start + len;
-        self.vector_bytes.push(bytes);
-        Ok(VectorAt {
-            floats: start..self.floats,
-        })
-    }
-
-    fn linear(&mut self, layer: usize, name: &str, bias: bool) -> Result<Linear, RuntimeError> {
-        let matrix = self.matrix(&layer_tensor(layer, name))?;
-        let bias = match bias {
-            true => Some(self.vector(&format!("layers.{layer}.{name}_bias"))?),
-            false => None,
-        };
-        Ok(Linear { matrix, bias })
-    }
-
-    fn layer(
-        &mut self,
-        architecture: &Architecture,
-        layer: usize,
-    ) -> Result<LayerWeights, RuntimeError> {
-        let (qkv, o, ffn) = (
-            architecture.qkv_bias,
-            architecture.o_bias,
-            architecture.ffn_bias,
-        );
-        Ok(LayerWeights {
-            attn_norm: self.vector(&layer_tensor(layer, "attn_norm"))?,
-            q: self.linear(layer, "q", qkv)?,
-            k: self.linear(layer, "k", qkv)?,
-            v: self.linear(layer, "v", qkv)?,
-            o: self.linear(layer, "o", o)?,
-            ffn_norm: self.vector(&layer_tensor(layer, "ffn_norm"))?,
-            gate: self.linear(layer, "gate", ffn)?,
-            up: self.linear(layer, "up", ffn)?,
-            down: self.linear(layer, "down", ffn)?,
-        })
-    }
-}
-
-fn layer_tensor(layer: usize, name: &str) -> String {
-    format!("layers.{layer}.{name}")
 }

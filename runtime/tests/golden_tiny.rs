@@ -72,6 +72,12 @@ fn one_key_value_head_and_a_head_width_of_its_own() {
     check("llama_gqa_headdim");
 }
 
+/// Every layer sees 12 positions: the rings of the cache against PyTorch.
+#[test]
+fn a_sliding_window() {
+    check("mistral_swa");
+}
+
 #[test]
 fn biases_everywhere() {
     check("llama_bias");

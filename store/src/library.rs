@@ -15,6 +15,8 @@ pub struct Library {
     pub partial: Vec<Partial>,
     /// Keys of files that came from an address, whole or not, with their records.
     pub raws: Vec<Root>,
+    /// Keys of what was kept of conversations, with bytes.
+    pub kept: Vec<(Root, u64)>,
     /// Stored models that cannot be used: empty, or of a length that the system will not tell.
     pub damaged: Vec<Root>,
     /// Files of ours that nothing needs. Delete them at start-up, while no import runs: an import
@@ -67,6 +69,7 @@ impl Library {
                 Some(Name::Pieces(root)) => models.entry(root).or_default().pieces = len,
                 Some(Name::Raw(key)) => models.entry(key).or_default().raw = len,
                 Some(Name::Got(key)) => models.entry(key).or_default().got = len,
+                Some(Name::Kept(key)) => library.kept.push((key, entry.len.unwrap_or(0))),
                 Some(Name::Incoming(_)) => library.strays.push(entry.name.clone()),
                 None => library.foreign.push(entry.name.clone()),
             }
@@ -74,6 +77,7 @@ impl Library {
         for (root, listed) in models {
             library.add(root, listed);
         }
+        library.kept.sort();
         library
     }
 

@@ -8,9 +8,11 @@
 //! | `<root>.slm` | a complete, verified model | end of an import | removal |
 //! | `<key>.raw` | a foreign file as its server sent it (`raw`) | its first piece | its conversion |
 //! | `<key>.got` | which of its pieces are here | with it | with it |
+//! | `<key>.kv` | what was computed for a conversation | its first kept answer | removal of the conversation |
 //! | `incoming-<n>.part` | a conversion's output, root not known yet | its start | its end |
 //!
-//! `<root>` is 64 lower-case hexadecimal digits, and so is `<key>`, the digest of an address.
+//! `<root>` is 64 lower-case hexadecimal digits, and so is `<key>`, the digest of an address or of
+//! a conversation's number.
 //! Order at the end of an import: `finish`, rename
 //! `part` to `slm`, remove `have`. Whatever step a crash leaves undone, `library` finds.
 
@@ -27,6 +29,7 @@ pub enum Name {
     Pieces(Root),
     Raw(Root),
     Got(Root),
+    Kept(Root),
     Incoming(u64),
 }
 
@@ -57,6 +60,10 @@ pub fn got(key: Root) -> String {
     Name::Got(key).to_string()
 }
 
+pub fn kept(key: Root) -> String {
+    Name::Kept(key).to_string()
+}
+
 /// `number` tells conversions apart that run at the same time.
 pub fn incoming(number: u64) -> String {
     Name::Incoming(number).to_string()
@@ -83,6 +90,7 @@ fn read(name: &str) -> Option<Name> {
         "pieces" => Some(Name::Pieces(root)),
         "raw" => Some(Name::Raw(root)),
         "got" => Some(Name::Got(root)),
+        "kv" => Some(Name::Kept(root)),
         _ => None,
     }
 }
@@ -96,6 +104,7 @@ impl fmt::Display for Name {
             Name::Pieces(root) => write!(f, "{root}.pieces"),
             Name::Raw(root) => write!(f, "{root}.raw"),
             Name::Got(root) => write!(f, "{root}.got"),
+            Name::Kept(root) => write!(f, "{root}.kv"),
             Name::Incoming(number) => write!(f, "incoming-{number}.part"),
         }
     }
@@ -115,6 +124,7 @@ mod tests {
             Name::Pieces(root),
             Name::Raw(root),
             Name::Got(root),
+            Name::Kept(root),
             Name::Incoming(0),
             Name::Incoming(u64::MAX),
         ] {

@@ -9,8 +9,8 @@ pub mod module;
 pub mod native;
 
 use format::Digest;
-use protocol::abi::{self, Counters, ErrorPlace, Opened, Options, Plan, Step};
-use protocol::{Sampling, Stage, TrResult};
+use protocol::abi::{self, Counters, ErrorPlace, Known, Opened, Options, Plan, Step};
+use protocol::{Over, Sampling, Stage, TrResult};
 
 /// A failure of the engine with its place, as it crosses the C boundary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +25,16 @@ impl EngineError {
             item: u32::MAX,
             ..ErrorPlace::default()
         })
+    }
+
+    /// A region of a plan for which too little is left.
+    pub fn short(over: Over) -> EngineError {
+        let mut error = EngineError::new(TrResult::OutOfMemory, Stage::Plan);
+        error.0.item = over.region;
+        error.0.detail = abi::DETAIL_REGION;
+        error.0.expected = over.left;
+        error.0.found = over.needed;
+        error
     }
 
     /// The code, or `InternalInvariant` if the number is no code of this build.
@@ -83,13 +93,34 @@ pub trait Engine {
     /// Runs the known-answer tests and gives how many passed.
     fn self_test(&mut self) -> Result<u32, EngineError>;
 
-    /// The memory a model would take. Allocates nothing that stays.
-    fn plan(
+    /// Most bytes that weights can be in one piece.
+    const BLOCK_BYTES_MAX: u64;
+
+    /// The memory a model would take, also if that is more than there is. Allocates nothing that
+    /// stays.
+    fn measure(
         &mut self,
         header: &[u8],
         file_len: u64,
         options: &Options,
     ) -> Result<Plan, EngineError>;
+
+    /// The same of a model that fits; else `OutOfMemory` with the first region that does not.
+    fn plan(
+        &mut self,
+        header: &[u8],
+        file_len: u64,
+        options: &Options,
+    ) -> Result<Plan, EngineError> {
+        let plan = self.measure(header, file_len, options)?;
+        match plan.over(Self::BLOCK_BYTES_MAX) {
+            None => Ok(plan),
+            Some(over) => Err(EngineError::short(over)),
+        }
+    }
+
+    /// The open model's plan with what every region has really taken.
+    fn memory(&mut self) -> Result<Plan, EngineError>;
 
     /// Allocates everything. A refused file is dropped, which closes it.
     fn open(
@@ -117,6 +148,16 @@ pub trait Engine {
 
     /// SHA-256 of all logits since `begin`, if the request asked for it.
     fn digest(&mut self) -> Result<Digest, EngineError>;
+
+    /// How many of these ids need not be computed again, and the most bytes that a page takes.
+    /// Refused while a request runs, as the next two are.
+    fn known(&mut self, ids: &[u32]) -> Result<Known, EngineError>;
+
+    /// Keys and values of the 32 ids from `32 * block` on, or of as many as there are.
+    fn page_out(&mut self, ids: &[u32], block: u32) -> Result<Vec<u8>, EngineError>;
+
+    /// Takes back what `page_out` gave an engine whose cache has the same identity.
+    fn page_in(&mut self, ids: &[u32], block: u32, bytes: &[u8]) -> Result<(), EngineError>;
 
     /// Which kernels really ran.
     fn counters(&mut self) -> Counters;

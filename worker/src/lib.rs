@@ -10,6 +10,7 @@
 //! Invariant: only the shell and `engine/module.rs` name the browser; the session has no clock.
 
 pub mod engine;
+mod kept;
 pub mod lane;
 mod publisher;
 pub mod session;

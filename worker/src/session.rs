@@ -7,11 +7,13 @@
 //! Reading order: `desk` (what all parts share), `shelf` and `scanning` (what is stored),
 //! `imports` (how models arrive), `offers` (which models there are to be had), `swarms` and
 //! `sharing` (models that come from peers and go to them), `lifecycle` and `loading` (the one model
-//! in the engine), `requests` (what is asked of it).
+//! in the engine), `requests` (what is asked of it), `keeping` (what was computed of conversations,
+//! in the store).
 
 mod commands;
 mod desk;
 mod imports;
+mod keeping;
 mod lifecycle;
 mod loading;
 mod meter;
@@ -27,7 +29,9 @@ mod transfers;
 use std::collections::VecDeque;
 
 use format::{ModelId, PieceIndex};
-use protocol::{CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject};
+use protocol::{
+    CapabilityReceipt, Command, ErrorReport, Event, LaneReport, StorageKind, Subject, Wish,
+};
 use store::{Disk, Entry, Estimate, News, StoreError};
 
 use crate::PublicKey;
@@ -35,6 +39,7 @@ use crate::engine::Engine;
 use crate::source::{Source, SourceFault};
 use desk::{Desk, Owner};
 use imports::Imports;
+use keeping::Keeping;
 use loading::Seat;
 use offers::Offers;
 use records::Scene;
@@ -45,6 +50,7 @@ use shelf::Shelf;
 use transfers::Arrival;
 
 pub use imports::{IMPORTS_MAX, WANTED_MAX};
+pub use keeping::KEPT_BYTES_MAX;
 pub use records::RECORDS_MAX;
 pub use requests::REQUESTS_MAX;
 
@@ -227,10 +233,13 @@ pub struct Session<D: Disk, E: Engine<File = D>> {
     imports: Imports<D>,
     seat: Seat<D>,
     requests: Requests,
+    keeping: Keeping<D>,
     offers: Offers,
     shares: Shares,
     /// Files to be removed, one after another.
     removals: scanning::Removals,
+    /// How the next model is to be taken.
+    wish: Option<Wish>,
 }
 
 /// Whether there is an engine.
@@ -261,9 +270,11 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             imports: Imports::default(),
             seat: Seat::default(),
             requests: Requests::default(),
+            keeping: Keeping::default(),
             offers: Offers::default(),
             shares: Shares::default(),
             removals: scanning::Removals::default(),
+            wish: None,
         }
     }
 
@@ -366,6 +377,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Owner::Shelf => self.on_scan_answer(op, answer),
             Owner::Delete => self.on_removed(&op, answer),
             Owner::Load => self.on_load_answer(answer),
+            Owner::Kept => self.on_kept_answer(&op, answer),
             Owner::Import(import) => self.on_import_answer(import, answer),
             Owner::Share(model) => self.on_share_answer(model, answer),
         }

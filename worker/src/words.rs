@@ -178,6 +178,15 @@ fn engine_what(error: &EngineError, header: Option<&Header>) -> String {
             megabytes(found),
             megabytes(expected)
         ),
+        (TrResult::OutOfMemory, abi::DETAIL_REFUSED) => format!(
+            "the browser has no {} of memory left for {}",
+            megabytes(found),
+            region(place.item)
+        ),
+        (TrResult::TrapRecoveredByHost, abi::DETAIL_REFUSED) => format!(
+            "the engine ran out of memory: it could not have {}",
+            megabytes(found)
+        ),
         (TrResult::OutOfMemory, abi::DETAIL_BYTES) => {
             format!("the browser has no {} of memory left", megabytes(found))
         }
@@ -235,13 +244,19 @@ fn region(number: u32) -> &'static str {
         abi::REGION_KV => "the keys and values of the conversation",
         abi::REGION_SCRATCH => "the intermediate results",
         abi::REGION_LOGITS => "the results",
+        abi::REGION_SAMPLER => "the choice of a word",
+        abi::REGION_TOKENIZER => "the tokenizer",
+        abi::REGION_CONTROL | abi::REGION_STACKS => "the engine's threads",
+        abi::REGION_TRANSFER => "what passes between page and engine",
         _ => "the parts of the model",
     }
 }
 
 fn engine_remedy(error: &EngineError) -> &'static str {
     match (error.code(), error.stage()) {
-        (TrResult::OutOfMemory, _) => "Choose a smaller model or a shorter context.",
+        (TrResult::OutOfMemory, _) => {
+            "Choose one of the ways below, if there are any, or a smaller model."
+        }
         (TrResult::ContextExceeded, Stage::Plan) => "Choose a shorter context.",
         (TrResult::ContextExceeded, _) => "Shorten the text or start a new conversation.",
         (TrResult::InvalidModel | TrResult::HashMismatch | TrResult::HostRead, _) => AGAIN,

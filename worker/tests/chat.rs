@@ -41,6 +41,7 @@ fn chat(world: &mut World, messages: Vec<Message>, sampling: Sampling) -> Reques
         request,
         messages,
         sampling,
+        kept_as: None,
     });
     request
 }
@@ -95,7 +96,7 @@ impl Direct {
             mode: MODE_INT8_V1,
             kv_format: KV_F16,
             context: 4096,
-            prefill_tile: 0,
+            ..Options::default()
         };
         let opened = engine
             .open(&file[..len], id.length, &options, disk)

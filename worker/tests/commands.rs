@@ -25,6 +25,7 @@ fn without_a_model_in_the_engine() {
         request,
         messages: vec![],
         sampling: Sampling::GREEDY,
+        kept_as: None,
     });
     world.illegal(Subject::Request(request));
     world.command(Command::Stop { request });
@@ -87,6 +88,7 @@ fn without_a_tokenizer_nobody_can_talk_and_an_unloaded_model_can_be_deleted() {
             content: "Hello".into(),
         }],
         sampling: Sampling::GREEDY,
+        kept_as: None,
     });
     let error = world.failure(Subject::Request(request));
     assert_eq!(error.code, TrResult::UnsupportedFeature);

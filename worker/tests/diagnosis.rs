@@ -33,6 +33,7 @@ fn a_refused_prompt_is_recorded_without_its_words() {
         request,
         messages,
         sampling,
+        kept_as: None,
     });
     let known = diagnostics(&mut world);
     let [record] = known.records.as_slice() else {

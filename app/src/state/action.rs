@@ -1,10 +1,10 @@
 //! What a person does, and what the browser says, and what follows from it.
 
 use format::ModelId;
-use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, RequestId};
+use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, Wish};
 
 use super::{
-    App, Chat, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis,
+    App, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis,
     NoticeId, Origin, Probe, Settings, ShareWish, Start, entry_id,
 };
 use crate::error::AppError;
@@ -109,6 +109,9 @@ pub enum Action {
     RetryEngines,
     /// The tab that does the work does not answer: this one is to do it.
     TakeOver,
+    /// The model that does not fit as it is is to be taken so.
+    TakeAs(Wish),
+    IgnoreFit,
     Dismiss(NoticeId),
     Restart,
 }
@@ -157,8 +160,12 @@ impl App {
                 vec![Effect::StartWorker]
             }
             Action::Configure(settings) => {
-                self.settings = settings;
-                vec![Effect::SaveSettings]
+                let was_kept = std::mem::replace(&mut self.settings, settings).keep;
+                let mut effects = vec![Effect::SaveSettings];
+                if was_kept && !self.settings.keep {
+                    effects.extend(self.send(Command::ForgetKept { conversation: None }));
+                }
+                effects
             }
             Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
             Action::RetryEngines => self.send(Command::ForgetFailures).into_iter().collect(),
@@ -186,86 +193,6 @@ impl App {
             Action::Parted(old, new, theirs) => self.chat.parted(old, new, *theirs),
             _ => {}
         }
-    }
-
-    fn act_in_chat(&mut self, now: Millis, action: Action) -> Vec<Effect> {
-        match action {
-            Action::Send { text, seed } => {
-                let text = text.trim();
-                if text.is_empty() || !self.can_send() {
-                    return Vec::new();
-                }
-                self.chat.ask(now, text.to_string());
-                self.answer(now, seed)
-            }
-            Action::Again { seed } => {
-                if !self.can_send() || self.chat.retract().is_none() {
-                    return Vec::new();
-                }
-                self.answer(now, seed)
-            }
-            Action::GoOn { seed } => {
-                if !self.can_send() || !self.chat.reopen() {
-                    return Vec::new();
-                }
-                self.ask_model(now, seed, Chat::go_on)
-            }
-            Action::Stop => {
-                let stop = self.chat.stop().map(|request| Command::Stop { request });
-                stop.and_then(|command| self.send(command))
-                    .into_iter()
-                    .collect()
-            }
-            Action::NewConversation => {
-                self.chat.begin_new();
-                vec![Effect::OpenChat]
-            }
-            Action::Open(id) => {
-                self.chat.open(id);
-                vec![Effect::OpenChat]
-            }
-            Action::Forget(id) => {
-                let mut effects = Vec::new();
-                if self.chat.live().is_some_and(|live| live.conversation == id) {
-                    effects = self.act_in_chat(now, Action::Stop);
-                }
-                if self.chat.forget(id) {
-                    effects.push(Effect::RemoveConversation(id));
-                }
-                effects
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Asks the model for the answer to the last question of the current conversation.
-    fn answer(&mut self, now: Millis, seed: u64) -> Vec<Effect> {
-        self.ask_model(now, seed, Chat::answer)
-    }
-
-    fn ask_model(
-        &mut self,
-        now: Millis,
-        seed: u64,
-        open: fn(&mut Chat, Millis, RequestId, String, u64),
-    ) -> Vec<Effect> {
-        let (Some(conversation), Some((model, _))) = (self.chat.current(), self.engine.loaded())
-        else {
-            return Vec::new();
-        };
-        let (id, name) = (conversation.id, model.name.clone());
-        let messages = conversation.messages(&self.settings.system);
-        let seed = self.settings.seed.unwrap_or(seed);
-        let sampling = self.settings.sampling(seed);
-        let request = self.request();
-        open(&mut self.chat, now, request, name, seed);
-        let mut effects = vec![Effect::SaveConversation(id)];
-        effects.extend(self.send(Command::Chat {
-            request,
-            messages,
-            sampling,
-        }));
-        effects
     }
 
     fn act_on_models(&mut self, action: Action) -> Vec<Effect> {
@@ -306,6 +233,11 @@ impl App {
                 self.send(export).into_iter().collect()
             }
             Action::AskToPersist => vec![Effect::AskToPersist],
+            Action::TakeAs(wish) => self.take_as(wish),
+            Action::IgnoreFit => {
+                self.fit = None;
+                Vec::new()
+            }
             _ => self.act_on_sharing(action),
         }
     }
@@ -329,6 +261,22 @@ impl App {
                 Vec::new()
             }
         }
+    }
+
+    /// Loads a stored model so, or goes on with its import; a file has to be dropped once more.
+    fn take_as(&mut self, wish: Wish) -> Vec<Effect> {
+        let Some(fit) = self.fit.take() else {
+            return Vec::new();
+        };
+        let mut effects: Vec<Effect> = self.send(Command::Prefer(wish)).into_iter().collect();
+        match fit.model.filter(|model| self.library.complete(*model)) {
+            Some(model) => effects.extend(self.load(model, true)),
+            None => match self.imports.resume() {
+                Some(import) => effects.extend(self.send(import)),
+                None => self.notices.add(text::drop_again()),
+            },
+        }
+        effects
     }
 
     fn delete(&mut self, model: ModelId) -> Vec<Effect> {

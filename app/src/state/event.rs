@@ -1,8 +1,8 @@
 //! What the worker reports, and what follows from it.
 
 use protocol::{
-    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TabRole,
-    TrResult,
+    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind,
+    Subject, TabRole, TrResult,
 };
 
 use super::{Action, App, Effect, End, Engine, Known, Millis, Start, eviction};
@@ -55,6 +55,7 @@ impl App {
                 self.imports.stopped(import);
                 return self.send(Command::ListModels).into_iter().collect();
             }
+            Event::Fit(fit) => self.fit = Some(*fit),
             Event::Loading { model, done, total } => self.engine.progress(model, done, total),
             Event::Role { role, epoch } => return self.role(now, role, epoch),
             Event::Swarm(event) => return self.heard_of_peers(now, event),
@@ -70,6 +71,10 @@ impl App {
             Event::FailuresForgotten => return self.act(now, Action::Restart),
             // Its file has gone another way.
             Event::Exported { .. } => {}
+            Event::Kept {
+                conversations,
+                bytes,
+            } => self.kept = (conversations, bytes),
             Event::Prefill { .. }
             | Event::Text { .. }
             | Event::Done { .. }
@@ -147,6 +152,7 @@ impl App {
         self.notes.used(now, &model);
         self.unfinished_load = None;
         self.died = None;
+        self.fit = None;
         self.measures.clear();
         self.engine = Engine::Loaded { model, fit };
         let mut effects = vec![

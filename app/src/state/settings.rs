@@ -15,6 +15,8 @@ pub struct Settings {
     /// `None` takes a fresh seed for every answer.
     pub seed: Option<u64>,
     pub system: String,
+    /// Keep what was computed of conversations in the store.
+    pub keep: bool,
     pub last_model: Option<ModelId>,
 }
 
@@ -38,6 +40,7 @@ impl Default for Settings {
             max_new: 512,
             seed: None,
             system: String::new(),
+            keep: false,
             last_model: None,
         }
     }

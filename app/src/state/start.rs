@@ -1,6 +1,6 @@
 //! Whether the worker is there.
 
-use protocol::{ErrorReport, LaneReport, StorageKind};
+use protocol::{ErrorReport, LANES, LaneReport, StorageKind};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Start {
@@ -18,6 +18,12 @@ pub enum Start {
 impl Start {
     pub fn ready(&self) -> bool {
         matches!(self, Start::Ready { .. })
+    }
+
+    /// The engine's threads share a memory of a size that was chosen before any model.
+    pub fn shares_memory(&self) -> bool {
+        let has_threads = |id| LANES.iter().any(|row| row.id == id && row.has_threads());
+        matches!(self, Start::Ready { lane, .. } if has_threads(lane.lane))
     }
 
     pub fn storage(&self) -> Option<StorageKind> {

@@ -4,9 +4,10 @@
 
 use format::{Digest, ModelId, Root};
 use protocol::{
-    CatalogueEntry, ChatAbility, Command, ErrorReport, Event, Figures, Finish, FitReport, ImportId,
-    ImportPhase, ImportProgress, ImportSource, LaneId, LaneReport, Message, ModelSummary, Offered,
-    RequestId, Role, Sampling, Stage, StorageKind, Subject, TrResult,
+    CatalogueEntry, ChatAbility, Command, ErrorReport, Event, Figures, Finish, Fit, FitReport,
+    ImportId, ImportPhase, ImportProgress, ImportSource, KvFormat, LaneId, LaneReport, Lever,
+    Message, ModelSummary, Offered, RequestId, Residency, Role, Sampling, Short, Stage,
+    StorageKind, Subject, TrResult, Wish, abi,
 };
 
 use super::*;
@@ -94,16 +95,14 @@ fn ready() -> Event {
 }
 
 fn loaded(byte: u8) -> Event {
-    let fit = FitReport {
-        weights: 1,
-        metadata: 1,
-        kv: 1,
-        scratch: 1,
-        logits: 1,
+    let plan = abi::Plan {
+        weights: 5,
         total: 5,
         limit: 10,
         context: 2048,
+        ..abi::Plan::default()
     };
+    let fit = FitReport::of(&plan, None);
     Event::Loaded {
         model: summary(byte),
         fit,
@@ -187,4 +186,60 @@ fn done(app: &mut App, request: u32, finish: Finish) -> Vec<Effect> {
             figures,
         },
     )
+}
+
+fn stored(byte: u8) -> App {
+    let mut app = App::default();
+    app.act(0, restored(None));
+    app.apply(0, ready());
+    app.apply(0, Event::Models(vec![summary(byte), summary(byte + 1)]));
+    app
+}
+
+/// One click on a way: the wish goes first, then the load; the offer is gone.
+#[test]
+fn a_model_that_does_not_fit_is_loaded_in_the_way_that_was_chosen() {
+    let mut app = stored(1);
+    let model = summary(1).id;
+    app.act(0, Action::Load(model));
+    let report = match loaded(1) {
+        Event::Loaded { fit, .. } => fit,
+        _ => unreachable!("made by hand"),
+    };
+    let wish = Wish {
+        context: 512,
+        kv_format: KvFormat::F16,
+        residency: Residency::Paged,
+    };
+    let fit = Fit {
+        model: Some(model),
+        name: "m".into(),
+        report,
+        over: Some(Short {
+            region: abi::REGION_WEIGHTS,
+            left: 1_000_000,
+            needed: 98_000_000,
+        }),
+        levers: vec![Lever { wish, report }],
+    };
+    app.apply(0, Event::Fit(Box::new(fit.clone())));
+    let told = crate::text::too_much(&fit).unwrap_or_default();
+    assert!(
+        told.contains("98.0 MB") && told.contains("1.0 MB"),
+        "{told}"
+    );
+    let effects = app.act(0, Action::TakeAs(wish));
+    let sent: Vec<_> = effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Send(command) => Some(command),
+            _ => None,
+        })
+        .collect();
+    let context = 0;
+    assert_eq!(
+        sent,
+        [Command::Prefer(wish), Command::Load { model, context }]
+    );
+    assert_eq!(app.fit, None);
 }

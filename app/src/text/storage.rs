@@ -18,6 +18,22 @@ pub fn storage(kind: StorageKind) -> &'static str {
     }
 }
 
+/// About keeping what was computed of conversations.
+pub fn computed(is_kept: bool, (conversations, of_them): (u32, u64)) -> String {
+    let what = "Keeps what the model has computed of each conversation on this device, so that it \
+                need not read it again after the page was closed. It takes more room than the words: \
+                at most half a gigabyte in all, and the oldest goes first.";
+    match (is_kept, conversations) {
+        (true, 0) => format!("{what} Nothing is kept yet."),
+        (true, 1) => format!("{what} Now: {} of one conversation.", bytes(of_them)),
+        (true, _) => {
+            let many = count(u64::from(conversations));
+            format!("{what} Now: {} of {many} conversations.", bytes(of_them))
+        }
+        (false, _) => format!("{what} Switched off, it is deleted."),
+    }
+}
+
 /// What the browser answered when it was asked not to evict. Memory is not evicted.
 pub fn kept(kind: Option<StorageKind>, persisted: Option<bool>) -> &'static str {
     match (kind, persisted) {
@@ -119,6 +135,14 @@ mod tests {
         ] {
             assert_eq!(file_name(name, root), expected);
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_told() {
+        assert!(computed(false, (0, 0)).ends_with("Switched off, it is deleted."));
+        assert!(computed(true, (0, 0)).ends_with("Nothing is kept yet."));
+        assert!(computed(true, (1, 3_000_000)).ends_with("Now: 3.0 MB of one conversation."));
+        assert!(computed(true, (2, 250_000_000)).ends_with("Now: 250 MB of 2 conversations."));
     }
 
     #[test]

@@ -62,10 +62,26 @@ fn Running() -> impl IntoView {
                 </button>
             </div>
             <Bar/>
+            <Fits/>
             <Lull/>
             <Numbers/>
             <FromPeers/>
         </section>
+    }
+}
+
+/// Said once the header is known, before the weights come.
+#[component]
+fn Fits() -> impl IntoView {
+    let page = Page::here();
+    let fits = page.part(|app| {
+        let fit = app.fit.as_ref().filter(|fit| fit.over.is_none());
+        fit.map(text::fits)
+    });
+    view! {
+        <p id="import-fit" class="muted" hidden=move || fits.get().is_none()>
+            {move || fits.get()}
+        </p>
     }
 }
 

@@ -102,7 +102,7 @@ fn Under(conversation: ConversationId, at: usize, words: Memo<String>) -> impl I
         End::Failed(code) => Some(text::code(code)),
         End::Interrupted => Some("Interrupted"),
     };
-    let seed = move || end.get().map(|end| format!("Seed {}", end.seed));
+    let more = move || end.get().map(|end| text::more(&end));
     let again = page.part(move |app| {
         app.can_send() && app.chat.current().is_some_and(|c| c.turns.len() == at + 1)
     });
@@ -110,7 +110,7 @@ fn Under(conversation: ConversationId, at: usize, words: Memo<String>) -> impl I
     view! {
         <footer class="under">
             <span class="remark">{remark}</span>
-            <span class="figures" title=seed>{figures}</span>
+            <span class="figures" title=more>{figures}</span>
             <span class="actions">
                 <Show when=move || !words.with(String::is_empty)>
                     <Copy words/>

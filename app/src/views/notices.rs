@@ -10,7 +10,7 @@ use crate::state::{Action, Notice, Start};
 use crate::text;
 
 /// The same page with an engine that takes no more memory than it needs, and no threads.
-const LESS: &str = "?lane=simd128-wasm32";
+pub const LESS: &str = "?lane=simd128-wasm32";
 
 /// Set by `boot.js` on the root element when a new version waits.
 const UPDATE_MARK: &str = "data-update";
@@ -31,6 +31,7 @@ pub fn Notices() -> impl IntoView {
                 </For>
             </div>
         </Show>
+        <super::fit::Ways/>
         <Died/>
         <Restart/>
     }

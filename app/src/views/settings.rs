@@ -1,9 +1,10 @@
-//! How answers are sampled. A value is taken when the field is left, and only if it is right.
+//! How answers are sampled, and what is kept of them. A value is taken when the field is left, and only if it is right.
 
 use leptos::prelude::*;
 
 use crate::page::Page;
 use crate::state::{Action, FieldError, MAX_NEW_MAX, Settings};
+use crate::text;
 
 type Setter = fn(&mut Settings, &str) -> Result<(), FieldError>;
 
@@ -16,6 +17,13 @@ pub fn SettingsPanel() -> impl IntoView {
         settings.system = event_target_value(&event);
         page.act(Action::Configure(settings));
     };
+    let keep = page.part(|app| app.settings.keep);
+    let set_keep = move |event| {
+        let mut settings = page.app.with_untracked(|app| app.settings.clone());
+        settings.keep = event_target_checked(&event);
+        page.act(Action::Configure(settings));
+    };
+    let computed = page.part(|app| text::computed(app.settings.keep, app.kept));
     view! {
         <section id="settings" class="settings" aria-label="Settings">
             <Field
@@ -49,6 +57,19 @@ pub fn SettingsPanel() -> impl IntoView {
             <div class="setting wide">
                 <label for="system">"Instructions that come before every conversation"</label>
                 <textarea id="system" rows="1" on:change=set_system>{system}</textarea>
+            </div>
+            <div class="setting wide">
+                <label for="keep">
+                    <input
+                        id="keep"
+                        type="checkbox"
+                        aria-describedby="keep-hint"
+                        prop:checked=move || keep.get()
+                        on:change=set_keep
+                    />
+                    " Let long conversations go on at once"
+                </label>
+                <p id="keep-hint" class="muted">{move || computed.get()}</p>
             </div>
             <button
                 class="quiet"

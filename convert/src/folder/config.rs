@@ -1,5 +1,7 @@
 //! `config.json` to the closed descriptor.
 //!
+//! `mistral` is `llama` whose layers may see a window of the last positions.
+//!
 //! Both layouts are read: `rope_parameters` as transformers 5 writes it, and `rope_theta` with
 //! `rope_scaling` as older checkpoints have it. Defaults are those of transformers' `LlamaConfig`.
 
@@ -37,7 +39,10 @@ const UNDERSTOOD: &[&str] = &[
     "bos_token_id",
     "eos_token_id",
     "pad_token_id",
+    WINDOW,
 ];
+/// The window that every layer of `mistral` sees; `null` is none.
+const WINDOW: &str = "sliding_window";
 
 /// Keys that change no number of a forward pass.
 const HARMLESS: &[&str] = &[
@@ -109,8 +114,17 @@ impl Config {
 fn admit(fields: &Fields) -> Result<(), ConvertError> {
     let key = "model_type";
     match fields.text(key)? {
+        Some("llama") if fields.get(WINDOW).is_some() => {
+            let found = "set in the family llama".into();
+            return Err(unsupported(WINDOW, found, "the family mistral"));
+        }
         Some("llama") => {}
-        Some(other) => return Err(unsupported(key, shown(other), "llama")),
+        // Without the key transformers takes 4096, so it has to be there, if only as null.
+        Some("mistral") if !fields.has(WINDOW) => {
+            return Err(ConvertError::MissingKey { key: WINDOW });
+        }
+        Some("mistral") => {}
+        Some(other) => return Err(unsupported(key, shown(other), "llama, mistral")),
         None => return Err(ConvertError::MissingKey { key }),
     }
     let known = |key: &str| UNDERSTOOD.contains(&key) || HARMLESS.contains(&key);
@@ -162,6 +176,10 @@ fn architecture(fields: &Fields) -> Result<Architecture, ConvertError> {
     };
     let context = fields.need_count("max_position_embeddings")?;
     let (base, scaling) = rope(fields, context)?;
+    let mixer = match fields.count(WINDOW)? {
+        None => Mixer::Attention,
+        Some(window) => Mixer::Sliding { window },
+    };
     // In this family the one key stands for the biases of q, k, v and o.
     let attention_bias = fields.flag("attention_bias")?.unwrap_or(false);
     Ok(Architecture {
@@ -190,7 +208,7 @@ fn architecture(fields: &Fields) -> Result<Architecture, ConvertError> {
         context,
         layers: vec![
             Layer {
-                mixer: Mixer::Attention,
+                mixer,
                 ffn: Ffn::Dense,
             };
             layers as usize

@@ -73,6 +73,11 @@ impl Fields {
         self.values.get(key).filter(|value| !value.is_null())
     }
 
+    /// The key stands there, if only as `null`.
+    pub fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     /// The keys that are set to something.
     pub fn set(&self) -> impl Iterator<Item = (&str, &Value)> {
         let pairs = self.values.iter().map(|(key, value)| (key.as_str(), value));

@@ -49,7 +49,7 @@ pub(super) struct Heads<'a> {
     pub cache: &'a Cache,
     /// `[count][heads][head_dim]`, not yet turned.
     pub q: &'a [f32],
-    /// `[count][pairs]`
+    /// `[count][pairs]`, and more after them.
     pub cos: &'a [f32],
     pub sin: &'a [f32],
 }
@@ -249,7 +249,13 @@ impl Heads<'_> {
             1 => (0..1, mine.start / head_dim..mine.end / head_dim),
             _ => (mine.start / width..mine.end / width, 0..all),
         };
-        let together = Lengths::positions_together(group);
+        let window = graph.architecture.layers[self.layer].mixer.window();
+        let window = window.map_or(usize::MAX, |window| window as usize);
+        // The windows of neighbours begin at different positions.
+        let together = match self.tile.start + self.tile.count > window {
+            true => 1,
+            false => Lengths::positions_together(group),
+        };
         for row in rows.clone().step_by(together) {
             let positions = together.min(rows.end - row);
             let mut head = heads.start;
@@ -267,7 +273,8 @@ impl Heads<'_> {
                     queries,
                     positions,
                     kv: self.cache.head(self.layer, head / group),
-                    span: 0..self.tile.start + row + 1,
+                    span: (self.tile.start + row + 1).saturating_sub(window)
+                        ..self.tile.start + row + 1,
                     scale: rsqrt(head_dim as f32),
                     softcap: 0.0,
                 };

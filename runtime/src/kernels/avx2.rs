@@ -131,6 +131,17 @@ impl Lanes for Eight {
     }
 
     #[inline(always)]
+    unsafe fn load_two_i8(from: *const i8) -> [Eight; 2] {
+        // SAFETY: the trait's contract.
+        unsafe {
+            [from, from.add(8)].map(|from| {
+                let bytes = _mm_loadl_epi64(from.cast());
+                Eight(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)))
+            })
+        }
+    }
+
+    #[inline(always)]
     unsafe fn groups_f32(from: Places) -> Eight {
         // SAFETY: the trait's contract.
         unsafe { Eight(_mm256_loadu2_m128(from[1].cast(), from[0].cast())) }

@@ -308,6 +308,7 @@ fn attention_case(kernels: Kernels, case: &Value) {
                 kv: KvHead {
                     keys: Cells::F32(&keys),
                     values: Cells::F32(&values),
+                    pages: &[0],
                     stride: KV_BLOCK * head_dim,
                     head_dim,
                 },

@@ -46,6 +46,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn halves() -> Self::Halves;
     /// `2 * LEN` finite f16, exactly.
     unsafe fn load_two_finite_f16(from: *const u16, halves: Self::Halves) -> [Self; 2];
+    /// `2 * LEN` signed bytes.
+    unsafe fn load_two_i8(from: *const i8) -> [Self; 2];
 
     /// Four floats (16 bytes) for each group.
     unsafe fn groups_f32(from: Places) -> Self;

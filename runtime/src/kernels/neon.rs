@@ -110,6 +110,16 @@ impl Lanes for Four {
     }
 
     #[inline(always)]
+    unsafe fn load_two_i8(from: *const i8) -> [Four; 2] {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let halves = vmovl_s8(vld1_s8(from));
+            [vget_low_s16(halves), vget_high_s16(halves)]
+                .map(|four| Four(vcvtq_f32_s32(vmovl_s16(four))))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn groups_f32(from: Places) -> Four {
         // SAFETY: the trait's contract; bytes are loaded, at any alignment.
         unsafe { Four(vreinterpretq_f32_u8(vld1q_u8(from[0]))) }

@@ -82,6 +82,11 @@ impl Quantized {
             .saturating_mul(size_of::<QuantizedBlock>() as u64)
     }
 
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        (self.store.capacity() * size_of::<QuantizedBlock>()) as u64
+    }
+
     /// Rows held now.
     pub fn tokens(&self) -> usize {
         self.tokens

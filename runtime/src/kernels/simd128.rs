@@ -120,6 +120,17 @@ impl Lanes for Four {
     }
 
     #[inline(always)]
+    unsafe fn load_two_i8(from: *const i8) -> [Four; 2] {
+        // SAFETY: the trait's contract.
+        let halves = unsafe { i16x8_load_extend_i8x8(from) };
+        [
+            i32x4_extend_low_i16x8(halves),
+            i32x4_extend_high_i16x8(halves),
+        ]
+        .map(|four| Four(f32x4_convert_i32x4(four)))
+    }
+
+    #[inline(always)]
     unsafe fn groups_f32(from: Places) -> Four {
         // SAFETY: the trait's contract.
         unsafe { Four(v128_load(from[0].cast())) }

@@ -11,7 +11,8 @@ mod attention;
 mod by_hand;
 mod edges;
 mod hashes;
-pub(super) mod operands;
+pub(crate) mod operands;
+mod paged;
 mod products;
 mod routing;
 mod vectors;
@@ -102,6 +103,11 @@ pub const CASES: &[Case] = &[
         0xff30_07fc_8ce2_495d,
     ),
     case("attention: failures", attention::failures, 0),
+    case("pages: f32 cache", paged::f32, 0x4bb6_c175_05aa_cd7c),
+    case("pages: f16 cache", paged::f16, 0xf939_64b5_3c7e_ed42),
+    case("pages: int8 cache", paged::int8, 0x9d78_8281_efe0_52b8),
+    case("pages: scales of an int8 cache", paged::scales, 0),
+    case("pages: faults", paged::faults, 0),
     case(
         "vectors: activations, one by one and in a row",
         vectors::activations,

@@ -111,6 +111,24 @@ fn rounded(x: f32) -> i8 {
     (x + ROUND).to_bits().wrapping_sub(ROUND.to_bits()) as i8
 }
 
+/// The scale of one head at one position, `amax / 127` over all its elements; not finite if one of
+/// them is not.
+#[inline(always)]
+pub fn head_scale(x: &[f32]) -> f32 {
+    let magnitude = |x: &f32| (x.to_bits() & 0x7fff_ffff) as i32;
+    let most = x.iter().map(magnitude).fold(0, i32::max);
+    f32::from_bits(most as u32) / 127.0
+}
+
+/// The code of an element under that scale, as in [`quantize`].
+#[inline(always)]
+pub fn head_code(x: f32, scale: f32) -> i8 {
+    match scale > 0.0 && scale.is_finite() {
+        true => rounded(x / scale),
+        false => 0,
+    }
+}
+
 /// Scores become `exp_v1(score - max)`; returns their sum.
 ///
 /// `NumericalFailure` if a score is NaN or the sum is not finite and positive: a NaN is its own

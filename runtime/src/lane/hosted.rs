@@ -7,7 +7,7 @@ use protocol::abi::{self, MEET_LATE, MEET_SOUND, Meet};
 use protocol::{Stage, TrResult};
 
 use super::Lane;
-use crate::error::take_memory;
+use crate::error::takememory;
 use crate::kernels::Kernels;
 use crate::staging::Address;
 use crate::team::rehearsal::Rehearsal;
@@ -24,9 +24,16 @@ pub struct Hosted {
     /// Threads the host started; no meeting asks for more.
     workers: u32,
     /// Stacks, then thread-local blocks; kept for as long as the lane.
-    _memory: Vec<u128>,
+    memory: Vec<u128>,
     /// Until the first model is opened.
     rehearsal: Option<Rehearsal>,
+}
+
+impl Hosted {
+    /// Bytes taken for stacks and thread-local blocks.
+    pub fn stack_bytes(&self) -> u64 {
+        (self.memory.capacity() * size_of::<u128>()) as u64
+    }
 }
 
 impl Lane {
@@ -41,7 +48,7 @@ impl Lane {
             return Err(refuse(TrResult::InvalidArgument));
         }
         let others = workers as usize - 1;
-        let memory: Vec<u128> = take_memory(
+        let memory: Vec<u128> = takememory(
             others * (STACK_BYTES + TLS_BYTES) / size_of::<u128>(),
             Stage::Start,
         )?;
@@ -62,7 +69,7 @@ impl Lane {
         self.team = team.clone();
         self.hosted = Some(Hosted {
             workers,
-            _memory: memory,
+            memory: memory,
             rehearsal: None,
         });
         Ok(Box::new(team))

@@ -60,6 +60,13 @@ impl Candidates {
         Ok(new)
     }
 
+    /// Bytes taken.
+    pub fn taken(&self) -> u64 {
+        let floats = self.values.capacity() * size_of::<f32>();
+        let ids = self.ids.capacity() * size_of::<u32>();
+        (self.all.capacity() * size_of::<Candidate>() + floats + ids) as u64
+    }
+
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.values.is_empty()
     }

@@ -28,14 +28,12 @@ impl Source for InMemory<'_> {
 pub const STRICT: Options = Options {
     mode: Mode::StrictF32V1,
     kv_format: KvFormat::F32,
-    context: 0,
-    prefill_tile: 0,
+    ..Options::DEFAULT
 };
 pub const INT8: Options = Options {
     mode: Mode::Int8V1,
     kv_format: KvFormat::F16,
-    context: 0,
-    prefill_tile: 0,
+    ..Options::DEFAULT
 };
 
 pub fn engine(kernels: Kernels, workers: usize) -> Engine {

@@ -7,50 +7,36 @@
 //! A trap leaves the lane's memory in an unknown state, so after one every call is refused.
 
 mod exports;
+mod imports;
+mod pages;
 mod pool;
 mod team;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use format::Digest;
-use js_sys::{Object, Reflect, Uint8Array, WebAssembly};
-use protocol::abi::{Counters, ErrorPlace, Opened, Options, Plan, SelfTest, Step, Team};
+use js_sys::{Reflect, Uint8Array, WebAssembly};
+use protocol::abi::{Counters, ErrorPlace, Known, Opened, Options, Plan, SelfTest, Step, Team};
 use protocol::{Stage, TrResult, abi};
 use wasm_bindgen::prelude::*;
 
 use super::{Engine, EngineError, Request};
 use exports::Exports;
+use imports::{Host, HostRead};
 
+pub use imports::{Imports, ReadIntoView};
 pub use pool::{Pool, Spec};
 
-/// `host_read(source, offset, dst, len) -> code`.
-type HostRead = Closure<dyn FnMut(u32, u64, u32, u32) -> i32>;
-
 /// Room for the largest struct that goes in and the largest that comes out.
-const STAGING_BYTES: u32 = 256;
-const OUT_AT: u32 = 128;
+const STAGING_BYTES: u32 = 512;
+const OUT_AT: u32 = 256;
 const _: () = assert!(abi::Request::BYTES <= OUT_AT as usize);
 const _: () = assert!(Plan::BYTES <= (STAGING_BYTES - OUT_AT) as usize);
 
-/// A file that can be read straight into a view of another module's memory.
-pub trait ReadIntoView {
-    /// Fills the whole view from byte `at` on; `false` if it could not.
-    fn read_into_view(&self, at: u64, view: &Uint8Array) -> bool;
-}
-
-/// What the lane's only import reaches.
-struct Host<F> {
-    /// The open model's file, under the number that the lane was given for it.
-    file: RefCell<Option<(u32, F)>>,
-    memory: RefCell<Option<WebAssembly::Memory>>,
-}
-
-/// The import object of a lane that is not instantiated yet.
-pub struct Imports<F> {
-    host: Rc<Host<F>>,
-    read: HostRead,
-}
+/// Engines that this worker has made.
+static ENGINES: AtomicU32 = AtomicU32::new(1);
 
 pub struct ModuleEngine<F> {
     exports: Exports,
@@ -65,54 +51,6 @@ pub struct ModuleEngine<F> {
     /// Of a lane with threads.
     team: Option<Team>,
     pool: Option<Pool>,
-}
-
-impl<F: ReadIntoView + 'static> Default for Imports<F> {
-    fn default() -> Imports<F> {
-        let host = Rc::new(Host {
-            file: RefCell::new(None),
-            memory: RefCell::new(None),
-        });
-        let reached = Rc::clone(&host);
-        let read = Closure::new(move |source: u32, offset: u64, dst: u32, len: u32| {
-            reached.read(source, offset, dst, len)
-        });
-        Imports { host, read }
-    }
-}
-
-impl<F: ReadIntoView + 'static> Imports<F> {
-    /// `{env: {host_read, memory}}`; a lane of one thread has its own memory.
-    pub fn object(&self, shared: Option<&WebAssembly::Memory>) -> Result<Object, JsValue> {
-        let env = Object::new();
-        Reflect::set(&env, &"host_read".into(), self.read.as_ref())?;
-        if let Some(memory) = shared {
-            Reflect::set(&env, &"memory".into(), memory)?;
-        }
-        let imports = Object::new();
-        Reflect::set(&imports, &"env".into(), &env)?;
-        Ok(imports)
-    }
-}
-
-impl<F: ReadIntoView> Host<F> {
-    /// The import: 0, or a code.
-    fn read(&self, source: u32, offset: u64, dst: u32, len: u32) -> i32 {
-        let file = self.file.borrow();
-        let memory = self.memory.borrow();
-        let (Some((number, file)), Some(memory)) = (file.as_ref(), memory.as_ref()) else {
-            return TrResult::InvalidHandle as i32;
-        };
-        if *number != source {
-            return TrResult::InvalidHandle as i32;
-        }
-        let view = Uint8Array::new_with_byte_offset_and_length(&memory.buffer(), dst, len);
-        if file.read_into_view(offset, &view) {
-            TrResult::Ok as i32
-        } else {
-            TrResult::HostRead as i32
-        }
-    }
 }
 
 impl<F: ReadIntoView + 'static> ModuleEngine<F> {
@@ -138,6 +76,9 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
         if staging == 0 {
             return Err(None);
         }
+        // A handle of an engine that was replaced is no handle of this one.
+        let owner = ENGINES.fetch_add(1, Ordering::Relaxed);
+        exports.rt_owner(owner).map_err(|_| None)?;
         Ok(ModuleEngine {
             exports,
             host: imports.host,
@@ -161,6 +102,12 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
             Err(error) if error.code() != TrResult::SelfTestFailed => Err(error),
             _ => Ok(SelfTest::from_bytes(&self.read(out))),
         }
+    }
+
+    /// The lane takes no more than `bytes` of memory from now on, for all that it plans.
+    pub fn limit(&mut self, bytes: u64) -> Result<(), EngineError> {
+        let code = self.exports.rt_limit(bytes);
+        self.check(code, Stage::Start)
     }
 
     fn out(&self) -> u32 {
@@ -214,7 +161,13 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
                 true => TrResult::WorkerFailure,
                 false => TrResult::TrapRecoveredByHost,
             };
-            EngineError::new(code, stage)
+            let mut error = EngineError::new(code, stage);
+            // An allocation that was refused and that nobody could do without.
+            if let Ok(bytes @ 1..) = self.exports.rt_refused() {
+                error.0.detail = abi::DETAIL_REFUSED;
+                error.0.found = u64::from(bytes);
+            }
+            error
         })
     }
 
@@ -249,7 +202,18 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         Ok(result.tests)
     }
 
-    fn plan(
+    /// One block of 32-bit addresses; its length is signed.
+    const BLOCK_BYTES_MAX: u64 = i32::MAX as u64;
+
+    fn memory(&mut self) -> Result<Plan, EngineError> {
+        let handle = self.handle(Stage::Load)?;
+        let out = self.out();
+        let code = self.exports.rt_memory(handle, out);
+        self.check(code, Stage::Load)?;
+        Ok(Plan::from_bytes(&self.read(out)))
+    }
+
+    fn measure(
         &mut self,
         header: &[u8],
         file_len: u64,
@@ -315,8 +279,7 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
 
     fn begin(&mut self, request: &Request<'_>) -> Result<(), EngineError> {
         let handle = self.handle(Stage::Prefill)?;
-        let ids: Vec<u8> = request.ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-        self.staged(&ids, Stage::Prefill, |ptr| {
+        self.staged(&pages::id_bytes(request.ids), Stage::Prefill, |ptr| {
             self.write(self.staging, &request.to_abi(ptr).to_bytes());
             let code = self.exports.rt_begin(handle, self.staging);
             self.check(code, Stage::Prefill)
@@ -342,6 +305,18 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         let code = self.exports.rt_digest(handle, out);
         self.check(code, Stage::Decode)?;
         Ok(Digest(self.read(out)))
+    }
+
+    fn known(&mut self, ids: &[u32]) -> Result<Known, EngineError> {
+        self.known_ids(ids)
+    }
+
+    fn page_out(&mut self, ids: &[u32], block: u32) -> Result<Vec<u8>, EngineError> {
+        self.copy_page(ids, block)
+    }
+
+    fn page_in(&mut self, ids: &[u32], block: u32, bytes: &[u8]) -> Result<(), EngineError> {
+        self.restore_page(ids, block, bytes)
     }
 
     fn counters(&mut self) -> Counters {

@@ -2,12 +2,12 @@
 
 use format::{Digest, Header};
 use protocol::abi::{
-    self, Counters, FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, FLAG_MASK_MALFORMED, Opened, Plan,
-    Step,
+    self, Counters, FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, FLAG_MASK_MALFORMED, Known, Opened,
+    Plan, Step,
 };
 use protocol::{Stage, TrResult};
 use runtime::sampler::{Malformed, Settings};
-use runtime::{Model, Options, RuntimeError, Source, kernels};
+use runtime::{Model, Options, RuntimeError, Source, Surroundings, kernels};
 use store::Disk;
 
 use super::{Engine, EngineError, Request};
@@ -70,18 +70,23 @@ impl<D: Disk> Engine for NativeEngine<D> {
         }
     }
 
-    fn plan(
+    const BLOCK_BYTES_MAX: u64 = isize::MAX as u64;
+
+    fn measure(
         &mut self,
         header: &[u8],
         file_len: u64,
         options: &abi::Options,
     ) -> Result<Plan, EngineError> {
         let header = parse(header, file_len, Stage::Plan)?;
-        Ok(runtime::plan(
-            &header,
-            &Options::try_from(options)?,
-            self.limit,
-        )?)
+        let around = Surroundings::native(1);
+        let options = Options::try_from(options)?;
+        let (plan, _) = runtime::measure(&header, &options, &around, self.limit)?;
+        Ok(plan)
+    }
+
+    fn memory(&mut self) -> Result<Plan, EngineError> {
+        Ok(self.model(Stage::Load)?.memory())
     }
 
     fn open(
@@ -113,7 +118,10 @@ impl<D: Disk> Engine for NativeEngine<D> {
     }
 
     fn ready(&mut self) -> Result<(), EngineError> {
-        Ok(self.model(Stage::Load)?.ready()?)
+        match &mut self.open {
+            Some((model, file)) => Ok(model.ready_from(&mut DiskSource(file))?),
+            None => Err(EngineError::new(TrResult::IllegalState, Stage::Load)),
+        }
     }
 
     fn begin(&mut self, request: &Request<'_>) -> Result<(), EngineError> {
@@ -149,7 +157,10 @@ impl<D: Disk> Engine for NativeEngine<D> {
     }
 
     fn step(&mut self) -> Result<Step, EngineError> {
-        Ok(self.model(Stage::Decode)?.step()?)
+        match &mut self.open {
+            Some((model, file)) => Ok(model.step_from(&mut DiskSource(file))?),
+            None => Err(EngineError::new(TrResult::IllegalState, Stage::Decode)),
+        }
     }
 
     fn stop(&mut self) -> Result<(), EngineError> {
@@ -159,6 +170,27 @@ impl<D: Disk> Engine for NativeEngine<D> {
 
     fn digest(&mut self) -> Result<Digest, EngineError> {
         Ok(self.model(Stage::Decode)?.digest())
+    }
+
+    fn known(&mut self, ids: &[u32]) -> Result<Known, EngineError> {
+        let model = self.model(Stage::Prefill)?;
+        Ok(Known {
+            tokens: model.known(ids)? as u32,
+            page_bytes: model.page_bytes()? as u32,
+        })
+    }
+
+    fn page_out(&mut self, ids: &[u32], block: u32) -> Result<Vec<u8>, EngineError> {
+        let model = self.model(Stage::Prefill)?;
+        let mut page = vec![0; model.page_bytes()?];
+        let len = model.copy_page(ids, block as usize, &mut page)?;
+        page.truncate(len);
+        Ok(page)
+    }
+
+    fn page_in(&mut self, ids: &[u32], block: u32, bytes: &[u8]) -> Result<(), EngineError> {
+        let model = self.model(Stage::Prefill)?;
+        Ok(model.restore_page(ids, block as usize, bytes)?)
     }
 
     fn counters(&mut self) -> Counters {

@@ -40,7 +40,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 request,
                 messages,
                 sampling,
-            } => self.on_chat(request, messages, sampling),
+                kept_as,
+            } => self.on_chat(request, messages, sampling, kept_as),
             Command::Measure { request, measure } => self.on_measure(request, measure),
             Command::Time { request, measure } => self.on_time(request, measure),
             Command::Stop { request } => self.on_stop(request),
@@ -51,6 +52,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 self.desk.event(Event::FailuresForgotten);
             }
             Command::Swarm(command) => self.on_swarm_command(command),
+            Command::Prefer(wish) => self.wish = Some(wish),
+            Command::ForgetKept { conversation } => self.forget_kept(conversation),
             // Between tabs; a session has nobody to take anything from.
             Command::TakeOver => {}
         }
@@ -70,10 +73,12 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::DeleteModel { .. }
             | Command::Export { .. }
             | Command::Swarm(_)
-            | Command::ListModels => Subject::Store,
+            | Command::ListModels
+            | Command::ForgetKept { .. } => Subject::Store,
             Command::Unload
             | Command::Diagnostics
             | Command::ForgetFailures
+            | Command::Prefer(_)
             | Command::TakeOver => Subject::Start,
         };
         self.desk.fail(subject, error);
@@ -145,7 +150,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         mut receipt: CapabilityReceipt,
         counters: &abi::Counters,
     ) -> CapabilityReceipt {
-        let mode = self.seat.model.as_ref().map(|model| model.mode);
+        let mode = self.seat.model.as_ref().map(|model| model.options.mode);
         receipt.selection.numerical_mode = mode.and_then(|mode| match mode {
             abi::MODE_STRICT_F32_V1 => Some(Mode::StrictF32V1),
             abi::MODE_INT8_V1 => Some(Mode::Int8V1),

@@ -19,6 +19,7 @@ pub enum Owner {
     Shelf,
     Delete,
     Load,
+    Kept,
     Import(ImportId),
     Share(ModelId),
 }

@@ -270,6 +270,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             desk: &mut self.desk,
             shelf: &mut self.shelf,
             engine,
+            wish: self.wish,
             incoming: &mut self.imports.incoming,
         };
         let stage = std::mem::replace(&mut job.stage, Stage::Waiting);

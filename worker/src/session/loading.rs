@@ -7,12 +7,13 @@
 //! The header pieces are hashed before the header is believed; every other piece is hashed where
 //! the engine keeps it. A piece that is not what the root promises ends the load and is named.
 
+mod fit;
 mod memory;
 mod read;
 mod seat;
 
 use format::{Header, ModelId, PieceLayer};
-use protocol::{ErrorReport, Stage as Place, Subject};
+use protocol::{ErrorReport, Stage as Place, Subject, Wish};
 use store::{Disk, LayerRebuild, StoreError, names};
 
 use super::desk::Owner;
@@ -23,8 +24,9 @@ use crate::engine::Engine;
 use crate::words;
 use seat::{Goal, Loading, Wanted};
 
+pub use fit::{Verdict, judge};
 pub use read::no_model;
-pub use seat::{CONTEXT_LEAST, Model, Seat, default_options};
+pub use seat::{Model, Seat};
 
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     pub(super) fn on_load(&mut self, id: ModelId, context: u32) {
@@ -49,7 +51,11 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         if self.seat.model.is_some() {
             self.unload();
         }
-        let wanted = Wanted { id, context };
+        let mut wish = self.wish.take().unwrap_or(Wish::USUAL);
+        if context != 0 {
+            wish.context = context;
+        }
+        let wanted = Wanted { id, wish };
         let pieces = names::pieces(id.root);
         let op = if self.desk.names.contains(&pieces) {
             self.seat.loading = Some(Loading::Layer(wanted));
@@ -161,15 +167,16 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 let (header_bytes, header) = self.authenticate(&disk, &layer)?;
                 let prompter = read::prompter(&disk, &header)?;
                 self.seat.advance(State::Validated)?;
-                let (options, plan) = self.choose_context(&header, &header_bytes, wanted)?;
+                let (options, plan) = self.choose(&header, &header_bytes, wanted)?;
                 self.seat.model = Some(Model {
                     summary: super::shelf::summary(wanted.id, &header, None),
                     header,
                     header_bytes,
                     layer,
                     prompter,
-                    mode: options.mode,
+                    options,
                     plan,
+                    taken: None,
                 });
                 self.seat.advance(State::Planned)?;
                 self.allocate(disk, &options, Goal::Tell).map(Some)

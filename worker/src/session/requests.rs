@@ -42,6 +42,10 @@ enum Work {
     Chat {
         messages: Vec<Message>,
         sampling: Sampling,
+        /// The conversation that is kept.
+        kept_as: Option<u64>,
+        /// What was kept has been looked for.
+        is_looked_for: bool,
     },
     Measure(Measure),
     Time(Measure),
@@ -51,6 +55,24 @@ impl Requests {
     /// Something is running or waits to run.
     pub fn are_waiting(&self) -> bool {
         self.running.is_some() || !self.waiting.is_empty()
+    }
+
+    /// A conversation, or every one, is not to be kept any more.
+    pub fn keep_no_more(&mut self, conversation: Option<u64>) {
+        let concerned = |kept: &Option<u64>| conversation.is_none() || *kept == conversation;
+        let waiting = self
+            .waiting
+            .iter_mut()
+            .filter_map(|ask| match &mut ask.work {
+                Work::Chat { kept_as, .. } => Some(kept_as),
+                Work::Measure(_) | Work::Time(_) => None,
+            });
+        let running = self.running.iter_mut().map(Running::kept_as);
+        for kept_as in waiting.chain(running) {
+            if concerned(kept_as) {
+                *kept_as = None;
+            }
+        }
     }
 
     fn knows(&self, request: RequestId) -> bool {
@@ -65,6 +87,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         request: RequestId,
         messages: Vec<Message>,
         sampling: Sampling,
+        kept_as: Option<u64>,
     ) {
         let chat = self.seat.model.as_ref().map(|model| model.summary.chat);
         let refused = match chat {
@@ -82,7 +105,13 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             );
             return self.desk.fail(Subject::Request(request), error);
         }
-        self.enqueue(request, Work::Chat { messages, sampling });
+        let work = Work::Chat {
+            messages,
+            sampling,
+            kept_as,
+            is_looked_for: false,
+        };
+        self.enqueue(request, work);
     }
 
     pub(super) fn on_measure(&mut self, request: RequestId, measure: Measure) {
@@ -142,6 +171,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     pub(super) fn on_request_wake(&mut self) {
         if let Some(running) = self.requests.running.take() {
             self.step(running);
+        } else if self.keeping.is_busy() {
+            self.keep_on();
         } else if !self.seat.is_loading() && self.seat.state.is_idle() {
             self.begin_next();
         }

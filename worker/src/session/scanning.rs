@@ -55,6 +55,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                     self.shelf.put(nameless(id, None));
                     self.shelf.mark_damaged(*root);
                 }
+                self.keeping.found(library.kept.clone());
                 self.scan.looks = Shelf::looks(library).into();
             }
             (FileOp::List, Err(error)) => {
@@ -119,6 +120,9 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
 
     fn end_scan(&mut self) {
         self.scan.is_done = true;
+        if self.keeping.has_any() {
+            self.tell_kept();
+        }
         for (command, attached) in std::mem::take(&mut self.early) {
             self.on_command(command, attached);
         }

@@ -16,6 +16,7 @@ use self::threaded::TeamFacts;
 use super::remembered::Remembered;
 use super::{BrowserEngine, cross_origin_isolated};
 use crate::PublicKey;
+use crate::engine::Engine;
 use crate::engine::module::{Imports, ModuleEngine};
 use crate::lane::{self, Candidate, LaneRefusal, Manifest};
 
@@ -155,6 +156,13 @@ async fn try_lane(
         }
     };
     let result = engine.self_tests().map_err(|_| LaneRefusal::Broken(id))?;
+    // A shared memory was made as large as it will be.
+    let granted = match lane.has_threads() {
+        true => engine.memory_bytes(),
+        false => threaded::memory_granted(),
+    };
+    let limit = threaded::memory_asked(scope).map_or(granted, |asked| asked.min(granted));
+    engine.limit(limit).map_err(|_| LaneRefusal::Broken(id))?;
     if result.failed > 0 {
         return Err(LaneRefusal::SelfTest {
             lane: id,

@@ -39,6 +39,8 @@ pub struct Hub {
     loads: Vec<(ClientId, ModelId)>,
     /// The load that the session was last given.
     wanted: Option<ModelId>,
+    /// A page has said how its next load is to be.
+    prefers: bool,
     view: View,
     out: VecDeque<HubOutput>,
 }
@@ -72,6 +74,7 @@ impl Hub {
             exports: Vec::new(),
             loads: Vec::new(),
             wanted: None,
+            prefers: false,
             view: View::default(),
             out: VecDeque::new(),
         }

@@ -74,6 +74,7 @@ impl SimPage {
             request,
             messages,
             sampling: Sampling::GREEDY,
+            kept_as: None,
         }
     }
 

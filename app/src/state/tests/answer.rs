@@ -22,6 +22,7 @@ fn an_answer_streams_and_is_saved() {
         request: RequestId(1),
         messages: vec![asked],
         sampling,
+        kept_as: None,
     };
     let conversation = ConversationId(NOW);
     assert_eq!(
@@ -161,7 +162,7 @@ fn a_failed_answer_keeps_the_question_and_can_be_asked_again() {
     let again = app.act(NOW, Action::Again { seed: 8 });
     assert!(matches!(
         &again[1],
-        Effect::Send(Command::Chat { request: RequestId(2), messages, sampling })
+        Effect::Send(Command::Chat { request: RequestId(2), messages, sampling, .. })
             if messages.len() == 1 && sampling.seed == 8
     ));
     assert_eq!(app.chat.current().unwrap().turns.len(), 2);

@@ -1,4 +1,4 @@
-//! Attention over caches of both formats.
+//! Attention over caches of floats that lie in order.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -60,6 +60,7 @@ impl Cache {
         KvHead {
             keys,
             values,
+            pages: &[0, 1, 2, 3],
             stride: self.stride,
             head_dim: self.head_dim,
         }

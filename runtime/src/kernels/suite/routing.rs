@@ -31,8 +31,8 @@ pub fn logits(kernels: Kernels) -> Result<Vec<f32>, RuntimeError> {
     let options = Options {
         mode: Mode::StrictF32V1,
         kv_format: KvFormat::F32,
-        context: 0,
         prefill_tile: 1,
+        ..Options::DEFAULT
     };
     let team = Team::solo();
     let mut model = Model::open_with(header, options, u64::MAX, Engine { kernels, team })?;

@@ -7,8 +7,8 @@
 
 use core::ops::Range;
 
-use super::cells::{Element, FiniteHalf, Half, Single, WIDE};
-use crate::kernels::attention::{Attention, Cells, KV_BLOCK, KvHead, padded};
+use super::cells::{Code, Element, FiniteHalf, Half, Single, WIDE};
+use crate::kernels::attention::{Attention, Cells, KV_BLOCK, padded};
 use crate::kernels::lanes::Lanes;
 
 /// Query heads of a tile: their sums and what they are made of fill the registers.
@@ -25,6 +25,7 @@ pub unsafe fn scores<L: Lanes>(job: &Attention<'_>, scores: &mut [f32], block: &
             Cells::F32(keys) => scores_of::<L, Single>(job, keys, scores, block),
             Cells::F16(keys) => scores_of::<L, Half>(job, keys, scores, block),
             Cells::FiniteF16(keys) => scores_of::<L, FiniteHalf>(job, keys, scores, block),
+            Cells::Int8(keys) => scores_of::<L, Code>(job, keys, scores, block),
         }
     }
 }
@@ -36,11 +37,9 @@ unsafe fn scores_of<L: Lanes, E: Element>(
     scores: &mut [f32],
     block: &mut [f32],
 ) {
-    let KvHead {
-        stride, head_dim, ..
-    } = job.kv;
+    let head_dim = job.kv.head_dim;
     for (index, at) in job.blocks().enumerate() {
-        let keys = &keys[at * stride..][..head_dim * KV_BLOCK];
+        let keys = &keys[job.kv.at(at)..][..head_dim * KV_BLOCK];
         // SAFETY: the caller's contract.
         unsafe {
             if E::PACKED && job.queries() > HEADS {
@@ -171,6 +170,7 @@ pub unsafe fn values<L: Lanes>(job: &Attention<'_>, e: &[f32], block: &mut [f32]
             Cells::F32(values) => values_of::<L, Single>(job, values, e, block, out),
             Cells::F16(values) => values_of::<L, Half>(job, values, e, block, out),
             Cells::FiniteF16(values) => values_of::<L, FiniteHalf>(job, values, e, block, out),
+            Cells::Int8(values) => values_of::<L, Code>(job, values, e, block, out),
         }
     }
 }
@@ -183,15 +183,13 @@ unsafe fn values_of<L: Lanes, E: Element>(
     block: &mut [f32],
     out: &mut [f32],
 ) {
-    let KvHead {
-        stride, head_dim, ..
-    } = job.kv;
+    let head_dim = job.kv.head_dim;
     let seen = job.seen();
     out.fill(0.0);
     for (index, at) in job.blocks().enumerate() {
         let first = at * KV_BLOCK;
         let seen = seen.start.max(first)..seen.end.min(first + KV_BLOCK);
-        let values = &values[at * stride + (seen.start - first) * head_dim..];
+        let values = &values[job.kv.at(at) + (seen.start - first) * head_dim..];
         let values = &values[..seen.len() * head_dim];
         let e = &e[index * KV_BLOCK + (seen.start - first)..];
         // SAFETY: the caller's contract.

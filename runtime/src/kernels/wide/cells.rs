@@ -74,3 +74,21 @@ impl Element for FiniteHalf {
         f16_to_f32(cell)
     }
 }
+
+pub struct Code;
+
+impl Element for Code {
+    type Cell = i8;
+    const PACKED: bool = true;
+
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(from: *const i8, _: L::Halves) -> [L; WIDE] {
+        // SAFETY: the caller's contract.
+        unsafe { L::load_two_i8(from) }
+    }
+
+    #[inline(always)]
+    fn exact(cell: i8) -> f32 {
+        f32::from(cell)
+    }
+}

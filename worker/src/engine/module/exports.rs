@@ -60,9 +60,46 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub fn rt_digest(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
+    pub fn rt_known(
+        this: &Exports,
+        handle: u64,
+        ids: u32,
+        ids_len: u32,
+        out: u32,
+    ) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_page_out(
+        this: &Exports,
+        handle: u64,
+        ids: u32,
+        ids_len: u32,
+        block: u32,
+        to: u32,
+        to_len: u32,
+        out: u32,
+    ) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_page_in(
+        this: &Exports,
+        handle: u64,
+        ids: u32,
+        ids_len: u32,
+        block: u32,
+        from: u32,
+        from_len: u32,
+    ) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
     pub fn rt_counters(this: &Exports, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
     pub fn rt_error(this: &Exports, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
     pub fn rt_close(this: &Exports, handle: u64) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_memory(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_owner(this: &Exports, owner: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_limit(this: &Exports, bytes: u64) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    pub fn rt_refused(this: &Exports) -> Result<u32, JsValue>;
 }

@@ -1,22 +1,24 @@
 //! What arrived bytes are worth, and the words for what they are not.
 
-use format::{Header, PieceIndex, PieceLayer, piece_hash};
-use protocol::{ErrorReport, Stage as Place, TrResult};
+use format::{Header, ModelId, PieceIndex, PieceLayer, piece_hash};
+use protocol::{ErrorReport, Event, Stage as Place, TrResult, Wish};
 use store::{StoreError, looks_like_a_page};
 
 use super::job::{Bench, End};
 use crate::engine::{Engine, EngineError};
-use crate::session::loading::{CONTEXT_LEAST, default_options};
+use crate::session::loading::{Verdict, judge};
 use crate::source::{SourceFault, beginning};
 use crate::words;
 
-/// Longest model that a 32-bit lane could ever hold.
-const MODEL_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// Longest model that is worth a browser's disk: what is larger than a lane's memory can be read
+/// page by page, but a hundred times as much would take minutes for a word.
+const MODEL_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
 
-/// Parses the header at the start of `bytes` and asks the engine whether such a model fits.
+/// Parses the header at the start of `bytes` and tells the page whether such a model fits.
 pub fn sound_header<E: Engine>(
     bytes: &[u8],
     length: u64,
+    model: Option<ModelId>,
     bench: &mut Bench<'_, E>,
 ) -> Result<Header, End> {
     let refused = |error| End::Refused(words::format_error(&error, Place::Import));
@@ -26,14 +28,14 @@ pub fn sound_header<E: Engine>(
     };
     let region = bytes.get(..len as usize).unwrap_or(bytes);
     let header = Header::parse(region, length).map_err(refused)?;
-    let context = header.manifest.architecture.context.min(CONTEXT_LEAST);
     let lost = || EngineError::new(TrResult::WorkerFailure, Place::Plan);
-    bench
-        .engine
-        .as_mut()
-        .ok_or_else(lost)
-        .and_then(|engine| engine.plan(region, length, &default_options(context)))
-        .map_err(|error| words::engine_error(&error, Some(&header)))?;
+    let wish = bench.wish.unwrap_or(Wish::USUAL);
+    let refused = |error| words::engine_error(&error, Some(&header));
+    let engine = bench.engine.as_mut().ok_or_else(lost);
+    let judged = engine.and_then(|engine| judge(*engine, &header, region, wish, model));
+    let Verdict { fit, chosen } = judged.map_err(refused)?;
+    bench.desk.event(Event::Fit(Box::new(fit)));
+    chosen.map_err(refused)?;
     Ok(header)
 }
 

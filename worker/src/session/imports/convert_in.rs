@@ -196,7 +196,7 @@ impl<D: Disk> Job<D> {
         bench: &mut Bench<'_, E>,
     ) -> Result<(), End> {
         if let Some(header) = convert.converter.header() {
-            sound_header(&header.to_bytes(), header.file_len, bench)?;
+            sound_header(&header.to_bytes(), header.file_len, None, bench)?;
         }
         self.waits_for_files = true;
         bench.desk.files(self.owner(), FileOp::Estimate);
@@ -335,7 +335,7 @@ fn judge<D: Disk, E: Engine<File = D>>(
     let Some(draft) = convert.converter.draft() else {
         return Ok(None);
     };
-    sound_header(&draft.to_bytes(), draft.file_len, bench)?;
+    sound_header(&draft.to_bytes(), draft.file_len, None, bench)?;
     convert.is_judged = true;
     Ok(Some(draft.file_len))
 }

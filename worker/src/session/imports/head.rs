@@ -197,7 +197,8 @@ impl<D: Disk> Job<D> {
         head: Head<D>,
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
-        let header = sound_header(&head.bytes, head.length, bench)?;
+        let model = head.layer.as_ref().map(|layer| layer.id);
+        let header = sound_header(&head.bytes, head.length, model, bench)?;
         let sound = Sound {
             header,
             bytes: head.bytes,

@@ -3,7 +3,7 @@
 use format::{Header, ModelId, Root};
 use protocol::{
     CatalogueEntry, ErrorReport, Event, ImportId, ImportPhase, ImportProgress, InvitedModel,
-    ModelSummary, Stage as Place,
+    ModelSummary, Stage as Place, Wish,
 };
 use store::{Disk, StoreError};
 
@@ -114,6 +114,8 @@ pub struct Bench<'s, E> {
     pub shelf: &'s mut Shelf,
     /// `None` while a trapped engine is being replaced.
     pub engine: Option<&'s mut E>,
+    /// How the page wants the model, if not as usual.
+    pub wish: Option<Wish>,
     /// Number for a conversion's file.
     pub incoming: &'s mut u64,
 }

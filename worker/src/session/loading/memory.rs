@@ -5,10 +5,9 @@ use protocol::abi::{Options, Plan};
 use protocol::{ErrorReport, Event, Stage as Place, Subject, TrResult};
 use store::Disk;
 
+use super::fit::judge;
 use super::read;
-use super::seat::{
-    CONTEXT_DEFAULT, CONTEXT_LEAST, Goal, Loading, Seat, Wanted, default_options, fit_report,
-};
+use super::seat::{Goal, Loading, Seat, Wanted};
 use crate::engine::{Engine, EngineError};
 use crate::session::lifecycle::State;
 use crate::session::meter::Meter;
@@ -19,33 +18,22 @@ use crate::words;
 const PIECES_PER_WAKE: u32 = 4;
 
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
-    /// The page's context, or the largest of the usual ones that fits.
-    pub(super) fn choose_context(
+    /// As the page wishes, with the most room of the usual ones that fits. If it does not fit, the
+    /// page is told what helps.
+    pub(super) fn choose(
         &mut self,
         header: &Header,
         header_bytes: &[u8],
         wanted: Wanted,
     ) -> Result<(Options, Plan), ErrorReport> {
-        let most = header.manifest.architecture.context;
-        let mut context = match wanted.context {
-            0 => most.min(CONTEXT_DEFAULT),
-            context => context,
-        };
-        loop {
-            let options = default_options(context);
-            let planned = self.call(|engine| engine.plan(header_bytes, header.file_len, &options));
-            match planned {
-                Ok(plan) => return Ok((options, plan)),
-                Err(error)
-                    if error.code() == TrResult::OutOfMemory
-                        && wanted.context == 0
-                        && context / 2 >= CONTEXT_LEAST =>
-                {
-                    context /= 2;
-                }
-                Err(error) => return Err(words::engine_error(&error, Some(header))),
-            }
+        let Wanted { id, wish } = wanted;
+        let judged = self.call(|engine| judge(engine, header, header_bytes, wish, Some(id)));
+        let verdict = judged.map_err(|error| words::engine_error(&error, Some(header)))?;
+        if verdict.chosen.is_err() {
+            self.desk.event(Event::Fit(Box::new(verdict.fit)));
         }
+        let chosen = verdict.chosen;
+        chosen.map_err(|error| words::engine_error(&error, Some(header)))
     }
 
     /// Gives the file to the engine and begins to load pieces.
@@ -109,12 +97,16 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         }
         start.engine.ready().map_err(refused)?;
         self.seat.advance(State::Loaded)?;
-        if let Some(model) = self.seat.model.as_ref().filter(|_| goal == Goal::Tell) {
-            self.shelf.mark_sound(id.root);
-            self.desk.event(Event::Loaded {
-                model: model.summary.clone(),
-                fit: fit_report(&model.plan),
-            });
+        let taken = start.engine.memory().ok();
+        if let Some(model) = &mut self.seat.model {
+            model.taken = taken;
+            if goal == Goal::Tell {
+                self.shelf.mark_sound(id.root);
+                self.desk.event(Event::Loaded {
+                    model: model.summary.clone(),
+                    fit: model.fit(),
+                });
+            }
         }
         Ok(None)
     }
@@ -128,8 +120,9 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             return;
         };
         let id = model.summary.id;
-        model.mode = options.mode;
+        model.options = *options;
         model.plan = plan;
+        model.taken = None;
         let allocated = match self.seat.rewind() {
             Ok(()) => self.allocate(file, options, Goal::Request),
             Err(error) => Err(error),

@@ -2,8 +2,8 @@
 
 use format::{Header, ModelId, PieceIndex, PieceLayer, Root};
 use prompt::Prompter;
-use protocol::abi::{KV_F16, MODE_INT8_V1, Options, Plan};
-use protocol::{ErrorReport, FitReport, ModelSummary, Stage as Place};
+use protocol::abi::{Options, Plan};
+use protocol::{ErrorReport, FitReport, ModelSummary, Stage as Place, Wish};
 use store::LayerRebuild;
 
 use crate::session::lifecycle::State;
@@ -14,16 +14,6 @@ use crate::words;
 pub const CONTEXT_DEFAULT: u32 = 4096;
 /// With less room than this nobody can talk.
 pub const CONTEXT_LEAST: u32 = 512;
-
-/// The engine's options for a conversation.
-pub fn default_options(context: u32) -> Options {
-    Options {
-        mode: MODE_INT8_V1,
-        kv_format: KV_F16,
-        context,
-        prefill_tile: 0,
-    }
-}
 
 /// The one place for a model.
 pub struct Seat<D> {
@@ -42,8 +32,10 @@ pub struct Model {
     /// `None` for weights without a tokenizer.
     pub prompter: Option<Prompter>,
     /// What the engine has now.
-    pub mode: u32,
+    pub options: Options,
     pub plan: Plan,
+    /// What it has really taken, once the model is there.
+    pub taken: Option<Plan>,
 }
 
 pub enum Loading<D> {
@@ -65,7 +57,7 @@ pub enum Loading<D> {
 #[derive(Clone, Copy)]
 pub struct Wanted {
     pub id: ModelId,
-    pub context: u32,
+    pub wish: Wish,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,7 +107,7 @@ impl<D> Seat<D> {
     }
 
     pub fn fit(&self) -> Option<FitReport> {
-        self.model.as_ref().map(|model| fit_report(&model.plan))
+        self.model.as_ref().map(Model::fit)
     }
 
     /// A new engine is there.
@@ -148,26 +140,23 @@ impl<D> Seat<D> {
 
 impl Model {
     /// The engine that is open computes as these options ask.
-    pub fn is_open_with(&self, mode: u32, plan: &Plan) -> bool {
-        let same = (plan.context, plan.prefill_tile);
-        mode == self.mode && same == (self.plan.context, self.plan.prefill_tile)
+    pub fn is_open_with(&self, options: &Options, plan: &Plan) -> bool {
+        let tile = plan.prefill_tile == self.plan.prefill_tile;
+        let asked = Options {
+            prefill_tile: self.options.prefill_tile,
+            context: self.options.context,
+            ..*options
+        };
+        tile && asked == self.options && plan.context == self.plan.context
+    }
+
+    /// What it takes, as far as that is known.
+    pub fn fit(&self) -> FitReport {
+        FitReport::of(&self.plan, self.taken.as_ref())
     }
 
     pub fn len(&self) -> u64 {
         self.summary.id.length
-    }
-}
-
-pub fn fit_report(plan: &Plan) -> FitReport {
-    FitReport {
-        weights: plan.weights,
-        metadata: plan.metadata,
-        kv: plan.kv,
-        scratch: plan.scratch,
-        logits: plan.logits,
-        total: plan.total,
-        limit: plan.limit,
-        context: plan.context,
     }
 }
 

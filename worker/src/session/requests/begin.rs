@@ -2,8 +2,7 @@
 
 use prompt::{ChatMessage, ControlText, Generation, PromptError, Prompter, TextStream};
 use protocol::abi::{
-    FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, KV_F16, MODE_INT8_V1, MODE_STRICT_F32_V1, Options,
-    Plan,
+    FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS, MODE_INT8_V1, MODE_STRICT_F32_V1, Options, Plan,
 };
 use protocol::{ErrorReport, Measure, Message, Mode, Role, Sampling};
 use store::Disk;
@@ -12,7 +11,7 @@ use super::run::{Kind, Running};
 use super::{Ask, Session, Work};
 use crate::engine::{Engine, Request};
 use crate::session::lifecycle::State;
-use crate::session::loading::{default_options, no_model};
+use crate::session::loading::no_model;
 use crate::words;
 
 /// What the engine has to be like for a request.
@@ -28,16 +27,20 @@ struct Prepared {
     vocab: u32,
     sampling: Sampling,
     flags: u32,
+    kept_as: Option<u64>,
     kind: Kind,
 }
 
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     /// Begins the first waiting request, or first gives it the engine that it asks for.
     pub(super) fn begin_next(&mut self) {
-        let Some(ask) = self.requests.waiting.pop_front() else {
+        let Some(mut ask) = self.requests.waiting.pop_front() else {
             return;
         };
         match self.fit_for(&ask) {
+            Ok(Fit::Same) if self.looks_for_kept(&mut ask) => {
+                self.requests.waiting.push_front(ask);
+            }
             Ok(Fit::Same) => self.begin(ask),
             Ok(Fit::Other(options, plan)) => {
                 self.requests.waiting.push_front(ask);
@@ -47,24 +50,49 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         }
     }
 
+    /// Begins to read back what is kept for a request, once.
+    fn looks_for_kept(&mut self, ask: &mut Ask) -> bool {
+        let Work::Chat {
+            messages,
+            kept_as: Some(conversation),
+            is_looked_for: is_looked_for @ false,
+            ..
+        } = &mut ask.work
+        else {
+            return false;
+        };
+        *is_looked_for = true;
+        let model = self.seat.model.as_ref();
+        let prompter = model.and_then(|model| model.prompter.as_ref());
+        // A prompt that cannot be made is refused when the request begins.
+        match prompter.map(|prompter| chat_ids(prompter, messages)) {
+            Some(Ok((ids, _))) => self.restore(*conversation, ids),
+            _ => false,
+        }
+    }
+
     fn fit_for(&mut self, ask: &Ask) -> Result<Fit, ErrorReport> {
         let model = self.seat.model.as_ref().ok_or_else(no_model)?;
-        let context = model.plan.context;
+        let usual = Options {
+            mode: MODE_INT8_V1,
+            context: model.plan.context,
+            prefill_tile: 0,
+            ..model.options
+        };
         let options = match &ask.work {
-            Work::Chat { .. } => default_options(context),
+            Work::Chat { .. } => usual,
             Work::Measure(measure) | Work::Time(measure) => Options {
                 mode: match measure.mode {
                     Mode::StrictF32V1 => MODE_STRICT_F32_V1,
                     Mode::Int8V1 => MODE_INT8_V1,
                 },
-                kv_format: KV_F16,
-                context,
                 prefill_tile: measure.prefill_tile,
+                ..usual
             },
         };
         let plan = self.plan_again(&options)?;
         let model = self.seat.model.as_ref().ok_or_else(no_model)?;
-        Ok(match model.is_open_with(options.mode, &plan) {
+        Ok(match model.is_open_with(&options, &plan) {
             true => Fit::Same,
             false => Fit::Other(options, plan),
         })
@@ -78,6 +106,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 vocab,
                 sampling,
                 flags,
+                kept_as,
                 kind,
             } = prepared;
             let asked = Request {
@@ -90,7 +119,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             self.call(|engine| engine.begin(&asked))
                 .map_err(|error| words::engine_error(&error, None))?;
             self.seat.advance(State::Prefilled)?;
-            Ok(Running::new(request, kind, self.desk.now_ms))
+            let kept = kept_as.map(|conversation| (conversation, ids));
+            Ok(Running::new(request, kind, kept, self.desk.now_ms))
         });
         match begun {
             Ok(running) => {
@@ -105,7 +135,12 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let model = self.seat.model.as_ref().ok_or_else(no_model)?;
         let rows = model.header.manifest.architecture.vocab;
         match work {
-            Work::Chat { messages, sampling } => {
+            Work::Chat {
+                messages,
+                sampling,
+                kept_as,
+                ..
+            } => {
                 let prompter = model.prompter.as_ref().ok_or_else(no_model)?;
                 let (ids, stream) =
                     chat_ids(prompter, &messages).map_err(|error| words::prompt_error(&error))?;
@@ -114,6 +149,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                     vocab: prompter.vocab().min(rows),
                     sampling,
                     flags: 0,
+                    kept_as,
                     kind: Kind::Chat(stream),
                 })
             }
@@ -137,6 +173,7 @@ fn fixed(measure: Measure, rows: u32) -> Prepared {
             ..Sampling::GREEDY
         },
         flags: FLAG_IGNORE_EOS | FLAG_COLD,
+        kept_as: None,
         kind: Kind::Time,
     }
 }

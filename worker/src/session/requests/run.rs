@@ -25,6 +25,9 @@ pub struct Running {
     first_token: Moment,
     /// Set when the last step is done.
     finish: Option<Finish>,
+    /// The conversation that is kept, if one is, and its ids so far.
+    kept_as: Option<u64>,
+    ids: Vec<u32>,
 }
 
 pub enum Kind {
@@ -43,8 +46,16 @@ enum Moment {
 }
 
 impl Running {
-    pub fn new(request: RequestId, kind: Kind, now_ms: u64) -> Running {
+    pub fn new(
+        request: RequestId,
+        kind: Kind,
+        kept: Option<(u64, Vec<u32>)>,
+        now_ms: u64,
+    ) -> Running {
+        let (kept_as, ids) = kept.unzip();
         Running {
+            kept_as,
+            ids: ids.unwrap_or_default(),
             request,
             kind,
             meter: Meter::default(),
@@ -54,6 +65,11 @@ impl Running {
             first_token: Moment::Ahead,
             finish: None,
         }
+    }
+
+    /// The conversation that is kept.
+    pub fn kept_as(&mut self) -> &mut Option<u64> {
+        &mut self.kept_as
     }
 
     fn figures(&self, now_ms: u64) -> Figures {
@@ -148,6 +164,9 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         is_stop: bool,
     ) -> Result<(), ErrorReport> {
         let request = running.request;
+        if running.kept_as.is_some() {
+            running.ids.push(id);
+        }
         match &mut running.kind {
             Kind::Measure(ids) => ids.push(id),
             Kind::Chat(stream) if !is_stop => {
@@ -223,6 +242,9 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 finish,
                 figures,
             }),
+        }
+        if let Some(conversation) = running.kept_as {
+            self.save(conversation, running.ids);
         }
         self.desk.wake();
     }

@@ -119,6 +119,26 @@ pub fn asked(scope: &DedicatedWorkerGlobalScope) -> Option<u32> {
     query.get("threads")?.parse().ok()
 }
 
+/// `?memory=` of the worker's address: megabytes that the engine may take, fewer than there are.
+pub fn memory_asked(scope: &DedicatedWorkerGlobalScope) -> Option<u64> {
+    let query = UrlSearchParams::new_with_str(&scope.location().search()).ok()?;
+    let megabytes: u64 = query.get("memory")?.parse().ok()?;
+    megabytes.checked_mul(1_000_000)
+}
+
+/// The largest memory of its own that this browser would let a lane grow to, in bytes. It gives
+/// such a memory room in the address space and nothing else, so asking costs nothing.
+pub fn memory_granted() -> u64 {
+    let grants = |pages: &&u32| {
+        let limits = Object::new();
+        let set = |name: &str, pages: u32| Reflect::set(&limits, &name.into(), &pages.into());
+        let is_set = set("initial", 1).is_ok() && set("maximum", **pages).is_ok();
+        is_set && WebAssembly::Memory::new(&limits).is_ok()
+    };
+    let pages = SHARED_PAGES.iter().find(grants).copied().unwrap_or(0);
+    u64::from(pages) * 65_536
+}
+
 fn processors(scope: &DedicatedWorkerGlobalScope) -> u32 {
     scope.navigator().hardware_concurrency() as u32
 }

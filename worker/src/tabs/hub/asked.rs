@@ -32,6 +32,10 @@ impl Hub {
                 }
             }
             Command::Load { model, context } => self.load(client, model, context),
+            Command::Prefer(wish) => {
+                self.prefers = true;
+                self.session(Command::Prefer(wish));
+            }
             Command::Diagnostics => {
                 self.diagnoses.push_back(client);
                 self.session(Command::Diagnostics);
@@ -88,7 +92,10 @@ impl Hub {
 
     /// Every page asks for the model it used last, so most wishes are fulfilled already.
     fn load(&mut self, client: ClientId, wanted: ModelId, context: u32) {
+        // Whoever says how has a reason to load it anew.
+        let prefers = std::mem::take(&mut self.prefers);
         if let Some(Event::Loaded { model, fit }) = &self.view.engine
+            && !prefers
             && self.wanted.is_none()
             && model.id == wanted
             && (context == 0 || context == fit.context)

@@ -1,5 +1,7 @@
 //! What the session tells, to whom it concerns, in that page's own numbers.
 
+use std::collections::BTreeSet;
+
 use format::ModelId;
 use protocol::{ClientId, Command, Event, ForeignImport, Subject};
 
@@ -45,6 +47,7 @@ impl Hub {
                     self.tell(client, event);
                 }
             }
+            Event::Fit(ref fit) => self.of_fit(fit.model, &event),
             // Then the owner's page starts its worker again, and with it everybody's engine.
             Event::FailuresForgotten => self.tell(self.me, event),
             // Connections are its, too.
@@ -96,6 +99,17 @@ impl Hub {
             if let Some(there) = there {
                 self.tell(client, there);
             }
+        }
+    }
+
+    /// A verdict concerns who asked for that model, or who imports one.
+    fn of_fit(&mut self, model: Option<ModelId>, event: &Event) {
+        let loaders = self.loads.iter().filter(|(_, asked)| Some(*asked) == model);
+        let loaders = loaders.map(|(client, _)| *client);
+        let importers = self.imports.values().map(|import| import.client);
+        let concerned: BTreeSet<ClientId> = loaders.chain(importers).collect();
+        for client in concerned {
+            self.tell(client, event.clone());
         }
     }
 
