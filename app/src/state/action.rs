@@ -4,8 +4,8 @@ use format::ModelId;
 use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, Wish};
 
 use super::{
-    App, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis,
-    NoticeId, Origin, Probe, Settings, ShareWish, Start, entry_id,
+    App, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis, NoticeId,
+    Origin, Probe, Settings, ShareWish, Start, entry_id,
 };
 use crate::error::AppError;
 use crate::text;

@@ -1,8 +1,8 @@
 //! What the worker reports, and what follows from it.
 
 use protocol::{
-    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind,
-    Subject, TabRole, TrResult,
+    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TabRole,
+    TrResult,
 };
 
 use super::{Action, App, Effect, End, Engine, Known, Millis, Start, eviction};
