@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Private chat with small language models: convert, inspect, run and serve model files.
 ///
-/// Nothing is sent anywhere but by seed, fetch and serve. Exit codes: 0 good, 2 wrong usage, 3 the input was refused,
-/// 1 anything else.
+/// Nothing is sent anywhere but by seed, fetch and serve. Exit codes: 0 good, 2 wrong usage, 3 the
+/// input was refused, 1 anything else.
 #[derive(Parser)]
 #[command(name = "tinyrustlm", version, max_term_width = 100)]
 pub struct Cli {

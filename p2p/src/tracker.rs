@@ -4,8 +4,8 @@
 //! another. It is JSON in text frames of a WebSocket; binary values are strings of exactly 20
 //! characters, each of which is one byte. Public servers and other programs speak it, too.
 //!
-//! Reading order: `message` (what is said), `door` and `client` (one model at one tracker), `server` (a
-//! tracker). Both are without sockets: inputs with the time go in, outputs are drained.
+//! Reading order: `message` (what is said), `door` and `client` (one model at one tracker),
+//! `server` (a tracker). Both are without sockets: inputs with the time go in, outputs are drained.
 
 mod client;
 mod door;

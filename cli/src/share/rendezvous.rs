@@ -104,7 +104,7 @@ impl Line {
         match heard {
             Heard::Order(None | Some(Order::Stop)) => {
                 let _is_said = timeout(GOODBYE, self.put(TrackerIn::Stop)).await.is_ok();
-                return None;
+                None
             }
             Heard::Order(Some(order)) => self.obey(order).await,
             Heard::Socket(Some(Message::Text(text))) => {

@@ -23,11 +23,7 @@ impl Node {
                 from,
                 offer_id,
                 offer,
-            } => {
-                if self.may_meet(from) {
-                    self.make_answer(line, from, offer_id, offer);
-                }
-            }
+            } if self.may_meet(from) => self.make_answer(line, from, offer_id, offer),
             TrackerOut::Answer {
                 from,
                 offer_id,
