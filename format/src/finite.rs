@@ -7,6 +7,9 @@ use crate::{FormatError, Layout};
 
 /// Elements whose flag is gathered before it is looked at.
 const CHUNK: usize = 1024;
+/// Units of one call. A browser runs a function's first, slow code until the next call, so a
+/// tensor of thirty megabytes must not be one.
+const RUN: usize = 16 * CHUNK;
 
 /// Checks a run of whole elements or whole group blocks, as it lies in a tensor. `at` is the file
 /// offset of its first byte and only names the place of an error.
@@ -21,6 +24,14 @@ pub fn check_finite(layout: Layout, bytes: &[u8], at: u64) -> Result<(), FormatE
             len: bytes.len() as u64,
         });
     }
+    for (index, run) in bytes.chunks(unit * RUN).enumerate() {
+        check_run(layout, run, at + (index * unit * RUN) as u64)?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn check_run(layout: Layout, bytes: &[u8], at: u64) -> Result<(), FormatError> {
     match layout {
         Layout::Bytes => Ok(()),
         Layout::F32 => check_f32(bytes, at),

@@ -4,6 +4,7 @@
 //! other: with SIMD128 each lane of a vector hashes a leaf of its own (FIPS 180-4, section 6.2,
 //! four messages side by side). Natively the processor's own SHA instructions are faster.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::{Digest, LEAF_BYTES, leaf_hash};
@@ -12,26 +13,36 @@ const LEAF: usize = LEAF_BYTES as usize;
 
 /// Hash of every leaf of `bytes`, in order; only the last can be shorter than 16 KiB.
 pub fn leaf_hashes(bytes: &[u8]) -> Vec<Digest> {
-    let mut hashes = Vec::with_capacity(bytes.len().div_ceil(LEAF));
-    let rest = whole_fours(bytes, &mut hashes);
-    hashes.extend(rest.chunks(LEAF).map(leaf_hash));
+    let mut hashes = vec![Digest::default(); bytes.len().div_ceil(LEAF)];
+    hash_leaves(bytes, &mut hashes);
     hashes
 }
 
-/// Hashes four whole leaves at once as often as there are, and gives back what is left.
+/// As [`leaf_hashes`], into places that are there: as many leaves as there are both.
+pub fn hash_leaves(bytes: &[u8], hashes: &mut [Digest]) {
+    let done = whole_fours(bytes, hashes);
+    let leaves = bytes.chunks(LEAF).zip(hashes).skip(done);
+    for (leaf, hash) in leaves {
+        *hash = leaf_hash(leaf);
+    }
+}
+
+/// Hashes four whole leaves at once as often as there are, and tells how many that were.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-fn whole_fours<'a>(bytes: &'a [u8], hashes: &mut Vec<Digest>) -> &'a [u8] {
+fn whole_fours(bytes: &[u8], hashes: &mut [Digest]) -> usize {
     let (leaves, _) = bytes.as_chunks::<LEAF>();
     let (fours, _) = leaves.as_chunks::<4>();
-    for four in fours {
-        hashes.extend(simd128::four(four));
+    let (hashes, _) = hashes.as_chunks_mut::<4>();
+    let count = fours.len().min(hashes.len());
+    for (four, hashes) in fours.iter().zip(hashes) {
+        *hashes = simd128::four(four);
     }
-    &bytes[fours.len() * 4 * LEAF..]
+    count * 4
 }
 
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
-fn whole_fours<'a>(bytes: &'a [u8], _: &mut Vec<Digest>) -> &'a [u8] {
-    bytes
+fn whole_fours(_: &[u8], _: &mut [Digest]) -> usize {
+    0
 }
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

@@ -50,7 +50,7 @@ pub use finite::{check_filler, check_finite};
 pub use header::{HEADER_BYTES_MAX, Header, Tensor, header_len};
 pub use ids::{Digest, LEAF_BYTES, LEAVES_PER_PIECE, ModelId, PIECE_BYTES, PieceIndex, Root};
 pub use layout::{BLOCK, Codec, Layout, Packing};
-pub use leaves::leaf_hashes;
+pub use leaves::{hash_leaves, leaf_hashes};
 pub use manifest::{
     Generation, Kind, MANIFEST_SCHEMA, Manifest, NAME_BYTES_MAX, Source, SpecialTokens,
     TENSORS_MAX, TOKENIZER_TENSOR, TensorEntry, TokenizerRef,

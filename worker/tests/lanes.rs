@@ -9,7 +9,7 @@ use protocol::{
 };
 use serde_json::value::RawValue;
 use worker::PublicKey;
-use worker::lane::{LaneRefusal, Manifest, candidate, order, verify};
+use worker::lane::{LaneRefusal, Manifest, ThreadFault, candidate, order, verify};
 
 const MODULE: &[u8] = b"a module";
 
@@ -201,6 +201,9 @@ fn what_lasts_and_what_does_not() {
         first: 1,
     };
     assert!(failed.is_lasting() && LaneRefusal::Broken(lane).is_lasting());
+    let threads = |fault| LaneRefusal::Threads { lane, fault };
+    assert!(threads(ThreadFault::Wrong(1)).is_lasting());
+    assert!(threads(ThreadFault::Uncounted).is_lasting());
     let (expected, found) = (Digest([0; 32]), Digest([1; 32]));
     let hash = LaneRefusal::Hash {
         lane,
@@ -211,7 +214,8 @@ fn what_lasts_and_what_does_not() {
         lane,
         what: "It stopped.".into(),
     };
-    for refusal in [hash, LaneRefusal::Signature(lane), remembered] {
+    let late = threads(ThreadFault::Late);
+    for refusal in [hash, LaneRefusal::Signature(lane), remembered, late] {
         assert!(!refusal.is_lasting(), "{refusal:?}");
         let report = refusal.report();
         assert!(report.what.contains("relaxed-wasm32") && !report.remedy.is_empty());

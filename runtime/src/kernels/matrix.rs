@@ -29,6 +29,19 @@ pub enum Subnormals {
 /// A product of this many blocks takes longer than the one slow multiplication among them.
 const RARE: usize = 64;
 
+/// Blocks of one call. A browser runs a function's first, slow code until the next call.
+const RUN: usize = 1024;
+
+/// Blocks of `block` bytes with a subnormal half after the codes.
+#[inline(never)]
+fn subnormal_blocks(bytes: &[u8], block: usize, codes: usize) -> usize {
+    let is_subnormal = |half: &[u8; 2]| matches!(u16::from_le_bytes(*half) & 0x7fff, 1..0x400);
+    let blocks = bytes.chunks_exact(block);
+    blocks
+        .filter(|block| block[codes..].as_chunks().0.iter().any(is_subnormal))
+        .count()
+}
+
 impl<'a> Matrix<'a> {
     /// `UnsupportedQuantization` for opaque bytes, `UnsupportedShape` if a dimension is zero or
     /// `cols` is no whole number of blocks, `Bounds` if the length is wrong.
@@ -67,12 +80,9 @@ impl<'a> Matrix<'a> {
         let Some((block, codes)) = self.block_and_codes() else {
             return Subnormals::Likely;
         };
-        let is_subnormal = |half: &[u8; 2]| matches!(u16::from_le_bytes(*half) & 0x7fff, 1..0x400);
-        let blocks = self.bytes.chunks_exact(block);
-        let count = blocks.len();
-        let found = blocks
-            .filter(|block| block[codes..].as_chunks().0.iter().any(is_subnormal))
-            .count();
+        let count = self.bytes.len() / block;
+        let runs = self.bytes.chunks(block * RUN);
+        let found: usize = runs.map(|run| subnormal_blocks(run, block, codes)).sum();
         match found * RARE <= count {
             true => Subnormals::Rare,
             false => Subnormals::Likely,

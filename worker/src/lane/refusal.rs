@@ -110,9 +110,15 @@ impl LaneRefusal {
     }
 
     /// Whether the same build will fail in the same browser again. What a server or a network did
-    /// wrong may be right at the next visit.
+    /// wrong, or a machine that was too busy to start a worker, may be right at the next visit.
     pub fn is_lasting(&self) -> bool {
-        matches!(self, LaneRefusal::SelfTest { .. } | LaneRefusal::Broken(_))
+        match self {
+            LaneRefusal::SelfTest { .. } | LaneRefusal::Broken(_) => true,
+            LaneRefusal::Threads { fault, .. } => {
+                matches!(fault, ThreadFault::Wrong(_) | ThreadFault::Uncounted)
+            }
+            _ => false,
+        }
     }
 
     fn code(&self) -> TrResult {
