@@ -61,6 +61,14 @@ pub fn on_pick(page: Page, input: &HtmlInputElement) {
     input.set_value("");
 }
 
+/// The same for a file that is to be used and not kept.
+pub fn on_borrow(page: Page, input: &HtmlInputElement) {
+    if let Some(file) = list(input.files()).into_iter().next() {
+        page.borrow(file);
+    }
+    input.set_value("");
+}
+
 fn list(files: Option<FileList>) -> Vec<File> {
     let files = files.into_iter();
     files

@@ -1,9 +1,10 @@
 //! The page itself: the state in a signal, and the hands that carry out its effects.
 
-use format::ModelId;
+mod lending;
 mod life;
 mod peers;
 
+use format::ModelId;
 use leptos::mount::mount_to;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -349,7 +350,9 @@ impl Page {
         let with_files = matches!(
             command,
             Command::Import {
-                source: ImportSource::File { .. } | ImportSource::Files { .. },
+                source: ImportSource::File { .. }
+                    | ImportSource::Files { .. }
+                    | ImportSource::Borrowed { .. },
                 ..
             }
         );

@@ -10,7 +10,9 @@ mod storage;
 pub use fit::{drop_again, fit_parts, fit_sum, fits, lever, too_much};
 pub use reports::{code, diagnostics, receipt, report};
 pub use sharing::{BY_CODE, WHAT_A_PEER_LEARNS, code_refused, giving, invite_refused, peers};
-pub use storage::{computed, condition, damage, file_name, kept, space, storage, used};
+pub use storage::{
+    BORROWED, CHECKED, checking, computed, condition, damage, file_name, kept, space, storage, used,
+};
 
 use protocol::{ChatAbility, Figures, Finish, ImportPhase, LaneId, TabRole};
 

@@ -53,9 +53,13 @@ impl<'a> Page<'a> {
 
     /// Chooses a file in the file field.
     pub async fn choose(self, file: &Path) -> Result<()> {
-        self.wait_for("#file-input").await?;
-        let field = Locator::Css("#file-input");
-        let field = self.browser.client.find(field).await?;
+        self.choose_in("#file-input", file).await
+    }
+
+    /// Chooses a file in that field.
+    pub async fn choose_in(self, field: &str, file: &Path) -> Result<()> {
+        self.wait_for(field).await?;
+        let field = self.browser.client.find(Locator::Css(field)).await?;
         Ok(field.send_keys(&file.to_string_lossy()).await?)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::error::{E2eError, Result};
 
@@ -42,6 +42,8 @@ pub enum Act {
     Lead(&'static str),
     /// Says nothing for so many milliseconds, then is good.
     Slow(u64),
+    /// Is good, but waits so many milliseconds after every 64 KiB.
+    Trickle(u64),
 }
 
 /// A file and what becomes of requests for it.
@@ -63,6 +65,8 @@ pub struct Asked {
     /// Bytes of the file that went out, from the first one named here.
     pub first: u64,
     pub sent: u64,
+    /// When the last of them went out.
+    pub last: SystemTime,
 }
 
 #[derive(Clone)]
@@ -179,6 +183,7 @@ impl Scripted {
                 act,
                 first,
                 sent: 0,
+                last: SystemTime::now(),
             });
             state.asked.len() - 1
         };
@@ -194,7 +199,14 @@ impl Scripted {
             if act == Act::Chunked {
                 stream.write_all(b"\r\n")?;
             }
-            self.state().asked[index].sent += portion.len() as u64;
+            {
+                let asked = &mut self.state().asked[index];
+                asked.sent += portion.len() as u64;
+                asked.last = SystemTime::now();
+            }
+            if let Act::Trickle(ms) = act {
+                std::thread::sleep(Duration::from_millis(ms));
+            }
         }
         if act == Act::Chunked {
             stream.write_all(b"0\r\n\r\n")?;

@@ -24,37 +24,42 @@ const PICK: &str = "
     field.dispatchEvent(new Event('change', { bubbles: true }));
     return true;";
 
-/// The app with one small model in its catalogue.
+/// The app with one small model in its catalogue, and a browser that has opened it.
 struct Visit {
+    // Ends first: it uses all the others.
+    browser: Browser,
     server: Server,
     _models: tempfile::TempDir,
+    _profile: Profile,
 }
 
 impl Visit {
-    fn new() -> Visit {
+    async fn begin(engine: Engine, query: &str) -> Visit {
         let models = tempfile::tempdir().unwrap();
         let model = models.path().join("tiny.slm");
-        convert(
-            &golden().unwrap().join("tiny/llama_gqa_tied"),
-            "q8_0",
-            &model,
-        )
-        .unwrap();
+        let source = golden().unwrap().join("tiny/llama_gqa_tied");
+        convert(&source, "q8_0", &model).unwrap();
         let server = Server::start(Options {
             models: Some(models.path().to_owned()),
             ..Options::default()
         });
-        Visit {
+        let profile = Profile::fresh().unwrap();
+        let browser = Browser::start_engine(engine, &profile).await.unwrap();
+        let visit = Visit {
+            browser,
             server: server.unwrap(),
             _models: models,
-        }
+            _profile: profile,
+        };
+        visit.open(query).await;
+        visit
     }
 
-    async fn open(&self, browser: &Browser, query: &str) {
+    async fn open(&self, query: &str) {
         let address = format!("http://{}/{query}#/models", self.server.host);
-        browser.client.goto(&address).await.unwrap();
+        self.browser.client.goto(&address).await.unwrap();
         let up = "return !['starting', undefined].includes(document.documentElement.dataset.state)";
-        browser.wait("start", SOON, up).await.unwrap();
+        self.browser.wait("start", SOON, up).await.unwrap();
     }
 }
 
@@ -99,11 +104,9 @@ async fn models_again(browser: &Browser) {
 
 /// Out of the browser's storage as a file, away, and in again: the same model.
 async fn round_trip(engine: Engine, query: &str, has_picker: bool) {
-    let visit = Visit::new();
-    let profile = Profile::fresh().unwrap();
-    let browser = Browser::start_engine(engine, &profile).await.unwrap();
-    visit.open(&browser, query).await;
-    let root = get(&browser).await;
+    let visit = Visit::begin(engine, query).await;
+    let browser = &visit.browser;
+    let root = get(browser).await;
     // A person's dialog is answered by a file of the page; a download is caught at its address.
     let catch = "
         if (args[0]) {
@@ -127,7 +130,7 @@ async fn round_trip(engine: Engine, query: &str, has_picker: bool) {
         }
         return true;";
     browser.js(catch, &[json!(has_picker)]).await.unwrap();
-    click(&browser, "Save as a file").await;
+    click(browser, "Save as a file").await;
     let taken = "
         const file = await window.take?.();
         if (!file) return false;
@@ -136,13 +139,13 @@ async fn round_trip(engine: Engine, query: &str, has_picker: bool) {
     let name = browser.wait("the file", SOON, taken).await.unwrap();
     assert!(name.as_str().unwrap().ends_with(".slm"), "{name}");
 
-    click(&browser, "Delete").await;
-    click(&browser, "Really delete").await;
+    click(browser, "Delete").await;
+    click(browser, "Really delete").await;
     let gone = format!("return (() => {{ {CARDS} }})().length === 0");
     browser.wait("the deletion", SOON, &gone).await.unwrap();
     browser.js(PICK, &[]).await.unwrap();
-    loaded(&browser).await;
-    assert_eq!(cards(&browser).await[0]["root"], json!(root));
+    loaded(browser).await;
+    assert_eq!(cards(browser).await[0]["root"], json!(root));
     // A person deleted it, so nothing is missed.
     let told = browser.js("return document.getElementById('error')?.innerText", &[]);
     let told = told.await.unwrap().to_string();
@@ -167,17 +170,13 @@ async fn a_model_in_the_database_comes_back_in_chromium() {
 /// Kept over a reload in a database, where there is no private file system at all.
 #[tokio::test]
 async fn webkit_keeps_models_in_its_database() {
-    let visit = Visit::new();
-    let profile = Profile::fresh().unwrap();
-    let browser = Browser::start_engine(Engine::WebKit, &profile)
-        .await
-        .unwrap();
-    visit.open(&browser, "").await;
-    let root = get(&browser).await;
+    let visit = Visit::begin(Engine::WebKit, "").await;
+    let browser = &visit.browser;
+    let root = get(browser).await;
     browser.client.refresh().await.unwrap();
     let here = format!("return (() => {{ {CARDS} }})().length === 1");
     browser.wait("the kept model", SOON, &here).await.unwrap();
-    assert_eq!(cards(&browser).await[0]["root"], json!(root));
+    assert_eq!(cards(browser).await[0]["root"], json!(root));
     let words = browser.js("return document.getElementById('space').innerText", &[]);
     let words = words.await.unwrap().to_string();
     assert!(words.contains("Database of this browser"), "{words}");
@@ -186,18 +185,14 @@ async fn webkit_keeps_models_in_its_database() {
 /// No storage at all: a banner says so, and everything works until the page is closed.
 #[tokio::test]
 async fn without_any_storage_a_banner_says_so() {
-    let visit = Visit::new();
-    let profile = Profile::fresh().unwrap();
-    let browser = Browser::start_engine(Engine::Chromium, &profile)
-        .await
-        .unwrap();
-    visit.open(&browser, "?storage=memory").await;
+    let visit = Visit::begin(Engine::Chromium, "?storage=memory").await;
+    let browser = &visit.browser;
     let banner = "return document.getElementById('memory-only')?.innerText";
     let words = browser.wait("the banner", SOON, banner).await.unwrap();
     assert!(words.as_str().unwrap().contains("gone when"), "{words}");
-    get(&browser).await;
-    visit.open(&browser, "?storage=memory&again").await;
-    assert_eq!(cards(&browser).await.len(), 0);
+    get(browser).await;
+    visit.open("?storage=memory&again").await;
+    assert_eq!(cards(browser).await.len(), 0);
     // What another storage holds was not removed by anybody.
     let told = browser.js(
         "return document.getElementById('error')?.innerText ?? ''",
@@ -210,39 +205,31 @@ async fn without_any_storage_a_banner_says_so() {
 /// gives figures that mean nothing, so it is the reservation that is refused.
 #[tokio::test]
 async fn a_small_quota_is_told_before_the_first_byte() {
-    let visit = Visit::new();
-    let profile = Profile::fresh().unwrap();
-    let browser = Browser::start_engine(Engine::Chromium, &profile)
-        .await
-        .unwrap();
-    visit.open(&browser, "").await;
+    let visit = Visit::begin(Engine::Chromium, "").await;
+    let browser = &visit.browser;
     let origin = format!("http://{}", visit.server.host);
     let small = json!({ "origin": origin, "quotaSize": 20_000 });
     browser
         .chromium("Storage.overrideQuotaForOrigin", &small)
         .unwrap();
-    click(&browser, "Get").await;
+    click(browser, "Get").await;
     let told = "return document.getElementById('error')?.innerText";
     let words = browser.wait("the refusal", SOON, told).await.unwrap();
     assert!(words.as_str().unwrap().contains("no room left"), "{words}");
-    assert_eq!(cards(&browser).await.len(), 0);
+    assert_eq!(cards(browser).await.len(), 0);
     let usual = json!({ "origin": origin });
     browser
         .chromium("Storage.overrideQuotaForOrigin", &usual)
         .unwrap();
-    get(&browser).await;
+    get(browser).await;
 }
 
 /// The browser removes a model while nobody looks, and a bit of another one flips.
 #[tokio::test]
 async fn eviction_is_told_and_damage_is_repaired() {
-    let visit = Visit::new();
-    let profile = Profile::fresh().unwrap();
-    let browser = Browser::start_engine(Engine::Chromium, &profile)
-        .await
-        .unwrap();
-    visit.open(&browser, "").await;
-    let root = get(&browser).await;
+    let visit = Visit::begin(Engine::Chromium, "").await;
+    let browser = &visit.browser;
+    let root = get(browser).await;
     // Away from the page, so that its worker lets go of the file.
     let blank = format!("http://{}/icons/mark.svg", visit.server.host);
     browser.client.goto(&blank).await.unwrap();
@@ -257,21 +244,21 @@ async fn eviction_is_told_and_damage_is_repaired() {
         await writable.close();
         return true;";
     browser.js(flip, &[json!(root)]).await.unwrap();
-    visit.open(&browser, "").await;
+    visit.open("").await;
     let damaged = "
         const warnings = [...document.querySelectorAll('.card .warn')];
         return warnings.map((it) => it.innerText).find((it) => it.includes('have changed'));";
     let words = browser.wait("the damage", SOON, damaged).await.unwrap();
     assert!(words.as_str().unwrap().contains("bad pieces"), "{words}");
-    click(&browser, "Repair").await;
-    loaded(&browser).await;
+    click(browser, "Repair").await;
+    loaded(browser).await;
 
     browser.client.goto(&blank).await.unwrap();
     let evict = "
         await (await navigator.storage.getDirectory()).removeEntry('models', { recursive: true });
         return true;";
     browser.js(evict, &[]).await.unwrap();
-    visit.open(&browser, "").await;
+    visit.open("").await;
     let told = "return document.getElementById('error')?.innerText";
     let words = browser.wait("the news", SOON, told).await.unwrap();
     assert!(

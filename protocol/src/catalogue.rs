@@ -32,6 +32,9 @@ pub struct CatalogueEntry {
     pub url: String,
     /// Address of the `.slm.pieces` file, relative to the catalogue.
     pub pieces_url: String,
+    /// Where else the same bytes lie, in the order in which they are to be tried.
+    #[serde(default)]
+    pub others: Vec<PublishedSource>,
 }
 
 pub const PUBLISHED_SCHEMA: &str = "tinyrustlm.published-catalogue.v1";
@@ -60,7 +63,7 @@ pub struct PublishedModel {
     pub sources: Vec<PublishedSource>,
 }
 
-/// Addresses relative to the catalogue, so to the app.
+/// Addresses relative to the catalogue that names them; the publisher's lies beside the app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSource {

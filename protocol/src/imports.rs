@@ -27,6 +27,12 @@ pub enum ImportSource {
         url: String,
     },
     Invite(InvitedModel),
+    /// A `.slm` file that is checked and used where it lies, and not copied: it is gone with the
+    /// worker that has its handle, which is attached to the message.
+    Borrowed {
+        name: String,
+        length: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
 //! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `kv` (formats of
-//! its cache), `receipt` (what really ran), `imports` and `message` (page and worker), `sharing`
+//! its cache), `receipt` (what really ran), `imports`, `message` and `subject` (page and worker), `sharing`
 //! (the same, of peers), `fit` (whether a model fits), `tabs` (workers of several tabs),
 //! `catalogue` (what a server offers), `diagnosis` (a failure and its circumstances), `bench`
 //! (figures of a device), `wire` (bytes of a message).
@@ -26,6 +26,7 @@ mod receipt;
 mod residency;
 mod result;
 mod sharing;
+mod subject;
 mod tabs;
 mod wire;
 
@@ -59,5 +60,6 @@ pub use receipt::{
 pub use residency::{Over, Residency};
 pub use result::{ErrorReport, Stage, TrResult};
 pub use sharing::{InvitedModel, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
+pub use subject::Subject;
 pub use tabs::{Ask, Call, ClientId, Edition, Epoch, Role as TabRole, Tell, ToClient, ToOwner};
 pub use wire::{WireError, decode, encode};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CapabilityReceipt, CatalogueEntry, ErrorReport, FailureRecord, Fit, FitReport, ForeignImport,
-    ImportProgress, ImportSource, LaneId, SwarmCommand, SwarmEvent, TabRole, Wish,
+    ImportProgress, ImportSource, LaneId, Subject, SwarmCommand, SwarmEvent, TabRole, Wish,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -93,6 +93,10 @@ pub enum Command {
     /// Removes what was kept for a conversation, or for all; answered by [`Event::Kept`].
     ForgetKept {
         conversation: Option<u64>,
+    },
+    /// Reads a stored model that is not loaded and hashes it; answered by [`Event::Checked`].
+    Check {
+        model: ModelId,
     },
 }
 
@@ -253,6 +257,17 @@ pub enum Event {
         conversations: u32,
         bytes: u64,
     },
+    /// How far a [`Command::Check`] has come, in bytes.
+    Checking {
+        model: ModelId,
+        done: u64,
+        total: u64,
+    },
+    /// Every stored byte was read: it is what the root promises, or it is not.
+    Checked {
+        model: ModelId,
+        is_sound: bool,
+    },
 }
 
 /// What the server and the publisher offer together.
@@ -263,16 +278,6 @@ pub struct Offered {
     pub number: Option<u64>,
     /// Why the published catalogue was not believed.
     pub refused: Option<ErrorReport>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Subject {
-    Start,
-    Import(ImportId),
-    Load(ModelId),
-    Request(RequestId),
-    Store,
-    Catalogue,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -306,6 +311,8 @@ pub struct ModelSummary {
     pub partial: Option<u64>,
     /// Stored bytes are not those that were verified when they arrived.
     pub damaged: bool,
+    /// It is a person's own file, read where it lies: nothing of it is stored.
+    pub borrowed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,8 +344,9 @@ pub struct Figures {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostics {
-    pub lane: LaneReport,
-    pub storage: StorageKind,
+    /// `None` before a lane has started, and where none can.
+    pub lane: Option<LaneReport>,
+    pub storage: Option<StorageKind>,
     pub scalar_calls: u64,
     pub simd_calls: u64,
     pub relaxed_calls: u64,

@@ -252,13 +252,14 @@ fn catalogue_json() {
             root: Root(Digest([1; 32])),
             length: 300,
             url: "tiny.slm".into(),
+            others: Vec::new(),
             pieces_url: "tiny.slm.pieces".into(),
         }],
     };
     let expected = format!(
         "{{\"schema\":\"tinyrustlm.catalogue.v1\",\"models\":[{{\"name\":\"Tiny\",\
          \"licence\":null,\"root\":\"{}\",\"length\":300,\"url\":\"tiny.slm\",\
-         \"pieces_url\":\"tiny.slm.pieces\"}}]}}",
+         \"pieces_url\":\"tiny.slm.pieces\",\"others\":[]}}]}}",
         "01".repeat(32)
     );
     assert_eq!(serde_json::to_string(&catalogue).unwrap(), expected);

@@ -44,6 +44,7 @@ fn entry() -> CatalogueEntry {
         length: 300,
         url: "tiny.slm".into(),
         pieces_url: "tiny.slm.pieces".into(),
+        others: Vec::new(),
     }
 }
 
@@ -94,7 +95,7 @@ fn commands_about_models() {
     check(
         Command::Import { import, source },
         "0201010454696e7901034d4954000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e\
-         1fac020874696e792e736c6d0f74696e792e736c6d2e706965636573",
+         1fac020874696e792e736c6d0f74696e792e736c6d2e70696563657300",
     );
     check(
         Command::CancelImport {
@@ -197,11 +198,12 @@ fn events_about_models() {
         chat: ChatAbility::NoTemplate,
         partial: Some(1 << 20),
         damaged: false,
+        borrowed: false,
     };
     check(
         Event::Models(vec![summary]),
         "0201000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fc0c8f32e0454696e7900\
-         0974696e792e676775668010020180804000",
+         0974696e792e67677566801002018080400000",
     );
     let progress = ImportProgress {
         import: ImportId(1),

@@ -37,6 +37,8 @@ pub struct RawFile<D> {
     number: u64,
     unrecorded_bytes: u64,
     recorded_at_ms: u64,
+    /// Nobody has said how long it will be: it grows, and no later start can go on with it.
+    is_growing: bool,
 }
 
 /// A record as it is read back.
@@ -67,8 +69,53 @@ impl<D: Disk> RawFile<D> {
             number: 0,
             unrecorded_bytes: 0,
             recorded_at_ms: 0,
+            is_growing: false,
             about,
         })
+    }
+
+    /// A file of unknown length. Room is taken as it grows.
+    pub fn grow(url: &str, mut part: D, mut record: D) -> Result<RawFile<D>, StoreError> {
+        record.set_len(0)?;
+        part.set_len(0)?;
+        let url = url.to_owned();
+        Ok(RawFile {
+            about: About {
+                url,
+                ..About::default()
+            },
+            part,
+            record,
+            have: Bitfield::empty(0),
+            hashes: Vec::new(),
+            number: 0,
+            unrecorded_bytes: 0,
+            recorded_at_ms: 0,
+            is_growing: true,
+        })
+    }
+
+    pub fn is_growing(&self) -> bool {
+        self.is_growing
+    }
+
+    /// Takes the next piece of a growing file; only its last one may be short.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.part.write_at(self.about.length, bytes)?;
+        self.about.length += bytes.len() as u64;
+        self.hashes.push(sha256(bytes));
+        Ok(())
+    }
+
+    /// A growing file has come to its end: from here on it is as any other, and whole.
+    pub fn end(&mut self, now_ms: u64, validator: &str) -> Result<(), StoreError> {
+        self.about.validator = validator.to_owned();
+        let pieces = id(&self.about).pieces();
+        self.have = Bitfield::empty(pieces);
+        (0..pieces).for_each(|piece| self.have.insert(PieceIndex(piece)));
+        self.is_growing = false;
+        self.record.set_len(2 * slot_len(&self.about) as u64)?;
+        self.keep(now_ms)
     }
 
     /// What an earlier start left, with every byte of it checked; `None` if that is of no use.
@@ -89,6 +136,7 @@ impl<D: Disk> RawFile<D> {
             number: kept.number,
             unrecorded_bytes: 0,
             recorded_at_ms: 0,
+            is_growing: false,
             about: kept.about,
         };
         let pieces: Vec<PieceIndex> = raw.have.iter().collect();
@@ -117,6 +165,9 @@ impl<D: Disk> RawFile<D> {
 
     /// Bytes that are here.
     pub fn bytes(&self) -> u64 {
+        if self.is_growing {
+            return self.about.length;
+        }
         let id = id(&self.about);
         let pieces = self.have.iter();
         pieces.map(|piece| u64::from(id.piece_range(piece).1)).sum()
@@ -142,7 +193,14 @@ impl<D: Disk> RawFile<D> {
 
     /// Whether all of these bytes are here.
     pub fn covers(&self, at: u64, len: u32) -> bool {
-        pieces(at, len).all(|piece| self.have.contains(piece))
+        pieces(at, len).all(|piece| self.holds(piece))
+    }
+
+    pub fn holds(&self, piece: PieceIndex) -> bool {
+        match self.is_growing {
+            true => (piece.0 as usize) < self.hashes.len(),
+            false => self.have.contains(piece),
+        }
     }
 
     /// Reads bytes that are here.
@@ -155,7 +213,7 @@ impl<D: Disk> RawFile<D> {
     /// Writes down what is here, for a later start.
     pub fn keep(&mut self, now_ms: u64) -> Result<(), StoreError> {
         self.recorded_at_ms = now_ms;
-        if self.unrecorded_bytes == 0 && self.number > 0 {
+        if self.is_growing || (self.unrecorded_bytes == 0 && self.number > 0) {
             return Ok(());
         }
         self.part.flush()?;
@@ -171,6 +229,11 @@ impl<D: Disk> RawFile<D> {
     pub fn close(&mut self) -> Result<(), StoreError> {
         self.part.close()?;
         self.record.close()
+    }
+
+    /// Both files can still be reached.
+    pub fn is_well(&self) -> bool {
+        self.part.len().is_ok() && self.record.len().is_ok()
     }
 
     /// Makes what is here worthless to a later start: the file has changed.

@@ -66,6 +66,8 @@ pub struct Transfer {
     met: bool,
     /// The server gives only whole files.
     whole: bool,
+    /// And does not say how long they are: the end of the reply is the end of the file.
+    is_endless: bool,
     led_to: Option<String>,
     /// How often the address that it led to was refused.
     led_astray: u32,
@@ -87,6 +89,7 @@ impl Transfer {
             validator: Validator::default(),
             met: false,
             whole: false,
+            is_endless: false,
             led_to: None,
             led_astray: 0,
             windows: Windows::default(),
@@ -110,6 +113,11 @@ impl Transfer {
     /// Length of the whole file in bytes, once it is known.
     pub fn length(&self) -> Option<u64> {
         self.length
+    }
+
+    /// The server does not say how long the file is; its end will.
+    pub fn is_endless(&self) -> bool {
+        self.is_endless && self.length.is_none()
     }
 
     /// What the server calls this state of the file, for [`Transfer::resumed`]; empty if it says
@@ -138,7 +146,10 @@ impl Transfer {
         match news {
             News::Head(head) => self.on_head(flight, &head),
             News::Body(bytes) => self.on_body(flight, bytes),
-            News::End => self.on_end(flight, WaitCause::Cut),
+            News::End => {
+                self.learn_end(flight);
+                self.on_end(flight, WaitCause::Cut);
+            }
             News::Broken(Break::Cut) => self.on_end(flight, WaitCause::Cut),
             News::Broken(Break::Unreachable) => self.on_end(flight, WaitCause::Unreachable),
         }

@@ -4,47 +4,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod database;
-
-use std::sync::OnceLock;
+mod model;
 
 use database::{Database, Faults, Tables};
-use format::{Hasher, PIECE_BYTES, PieceIndex, PieceLayer};
+use format::PieceIndex;
+use model::{crash_seeds, simulated};
 use proptest::prelude::*;
 use store::faulty::Seeded;
 use store::{Bitfield, Catalog, Disk, Import, Library, StoreError, conformance, names};
 
-const PIECE: usize = PIECE_BYTES as usize;
 const LIVES_MAX: u32 = 200;
 
-struct Model {
-    bytes: Vec<u8>,
-    layer: PieceLayer,
-}
-
-fn model() -> &'static Model {
-    static MODEL: OnceLock<Model> = OnceLock::new();
-    MODEL.get_or_init(|| {
-        let mut random = Seeded(7);
-        let mut bytes: Vec<u8> = (0..4 * PIECE + 700).map(|_| random.draw() as u8).collect();
-        // What was never written reads as zeros, so zeros must be worth nothing.
-        bytes[PIECE..2 * PIECE].fill(0);
-        let mut hasher = Hasher::default();
-        hasher.update(&bytes);
-        let layer = hasher.finish();
-        Model { bytes, layer }
-    })
-}
-
-fn seeds() -> u64 {
-    let asked = std::env::var("STORE_CRASH_SEEDS").ok();
-    asked.map_or(200, |text| {
-        text.parse().expect("STORE_CRASH_SEEDS: a number")
-    })
-}
-
 fn piece(index: PieceIndex) -> &'static [u8] {
-    let (at, len) = model().layer.id.piece_range(index);
-    &model().bytes[at as usize..at as usize + len as usize]
+    let (at, len) = simulated().layer.id.piece_range(index);
+    &simulated().bytes[at as usize..at as usize + len as usize]
 }
 
 /// The suite that IndexedDB passes in browsers, at every speed of the database.
@@ -60,7 +33,7 @@ fn a_database_conforms() {
 
 /// One life of the machine, up to the power cut or to a stored model. Gives what was recorded.
 fn live(database: &Database, random: &mut Seeded) -> Result<(), StoreError> {
-    let root = model().layer.id.root;
+    let root = simulated().layer.id.root;
     let library = Library::derive(&database.list()?);
     assert_eq!(library.damaged, []);
     for stray in &library.strays {
@@ -74,7 +47,7 @@ fn live(database: &Database, random: &mut Seeded) -> Result<(), StoreError> {
         opened => opened,
     };
     let (part, have) = (open(&names::part(root))?, open(&names::have(root))?);
-    let mut import = Import::start(model().layer.clone(), part, have)?;
+    let mut import = Import::start(simulated().layer.clone(), part, have)?;
     // Transactions never overtake each other: no record can name a piece that is not there.
     assert_eq!(import.resumed().dropped, 0);
     let mut now_ms = 0;
@@ -91,7 +64,7 @@ fn live(database: &Database, random: &mut Seeded) -> Result<(), StoreError> {
 
 /// Whatever the record in the database names is there.
 fn must_be_sound(tables: &Tables, seed: u64) -> Bitfield {
-    let id = model().layer.id;
+    let id = simulated().layer.id;
     let have = Database::stored(tables, &names::have(id.root));
     let record = have.and_then(|have| store::read_have(id.root, &have));
     let Some(record) = record else {
@@ -112,7 +85,7 @@ fn must_be_sound(tables: &Tables, seed: u64) -> Bitfield {
 #[test]
 fn power_cuts_cost_at_most_the_newest_transactions() {
     let mut lives = 0;
-    for seed in 0..seeds() {
+    for seed in 0..crash_seeds() {
         let mut random = Seeded(seed);
         let mut tables = Tables::default();
         for life in 0.. {
@@ -125,9 +98,9 @@ fn power_cuts_cost_at_most_the_newest_transactions() {
             let database = Database::new(tables, random.draw(), faults);
             match live(&database, &mut random) {
                 Ok(()) => {
-                    let name = names::done(model().layer.id.root);
+                    let name = names::done(simulated().layer.id.root);
                     let stored = Database::stored(&database.crash(0), &name).unwrap();
-                    assert!(stored == model().bytes, "seed {seed}: another file");
+                    assert!(stored == simulated().bytes, "seed {seed}: another file");
                     break;
                 }
                 Err(error) => assert_eq!(error, StoreError::Closed, "seed {seed}"),
@@ -138,14 +111,14 @@ fn power_cuts_cost_at_most_the_newest_transactions() {
             must_be_sound(&tables, seed);
         }
     }
-    assert!(lives > 2 * seeds(), "{lives} lives");
+    assert!(lives > 2 * crash_seeds(), "{lives} lives");
 }
 
 /// A full disk in the middle: told by its name, and what was stored before it stays.
 #[test]
 fn a_full_disk_loses_nothing_that_was_stored() {
     let mut refused = 0;
-    for seed in 0..seeds() {
+    for seed in 0..crash_seeds() {
         let mut random = Seeded(seed);
         let faults = Faults {
             crash_at: None,

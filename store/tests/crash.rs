@@ -5,20 +5,15 @@
 //! what the directory holds, as the program does. `STORE_CRASH_SEEDS=10000` runs more seeds.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::OnceLock;
+mod model;
 
-use format::{Hasher, PIECE_BYTES, PieceIndex, PieceLayer, Root};
+use format::{PieceIndex, Root};
+use model::{Model, crash_seeds, simulated};
 use store::faulty::{Faults, FaultyCatalog, FaultyDisk, Seeded};
 use store::{Bitfield, Catalog, Import, Library, StoreError, names};
 
-const PIECE: usize = PIECE_BYTES as usize;
 /// More power cuts than this in one import would mean that it makes no progress.
 const LIVES_MAX: u32 = 200;
-
-struct Model {
-    bytes: Vec<u8>,
-    layer: PieceLayer,
-}
 
 /// What one machine goes through.
 struct Life<'a> {
@@ -33,20 +28,6 @@ struct Life<'a> {
     /// Recorded pieces that turned out to be wrong.
     dropped: u32,
     lying: bool,
-}
-
-fn model() -> &'static Model {
-    static MODEL: OnceLock<Model> = OnceLock::new();
-    MODEL.get_or_init(|| {
-        let mut random = Seeded(99);
-        let mut bytes: Vec<u8> = (0..4 * PIECE + 700).map(|_| random.draw() as u8).collect();
-        // A piece of zeros is right where zeros belong: reserved room looks just like it.
-        bytes[PIECE..2 * PIECE].fill(0);
-        let mut hasher = Hasher::default();
-        hasher.update(&bytes);
-        let layer = hasher.finish();
-        Model { bytes, layer }
-    })
 }
 
 impl Life<'_> {
@@ -161,12 +142,12 @@ fn survive(seed: u64, lying: bool) -> Life<'static> {
     let mut random = Seeded(seed);
     let files = FaultyCatalog::new(random.draw(), Faults::default());
     let mut life = Life {
-        model: model(),
+        model: simulated(),
         seed,
         random,
         files,
         now_ms: 0,
-        recorded: Bitfield::empty(model().layer.id.pieces()),
+        recorded: Bitfield::empty(simulated().layer.id.pieces()),
         lives: 1,
         dropped: 0,
         lying,
@@ -189,23 +170,20 @@ fn survive(seed: u64, lying: bool) -> Life<'static> {
     life
 }
 
-fn seeds() -> u64 {
-    let asked = std::env::var("STORE_CRASH_SEEDS").ok();
-    asked.map_or(200, |text| {
-        text.parse().expect("STORE_CRASH_SEEDS: a number")
-    })
-}
-
 #[test]
 fn power_cuts_cost_at_most_what_was_not_recorded() {
-    let lives: u32 = (0..seeds()).map(|seed| survive(seed, false).lives).sum();
+    let lives: u32 = (0..crash_seeds())
+        .map(|seed| survive(seed, false).lives)
+        .sum();
     // The machine must really have died, or this test proves nothing.
-    assert!(u64::from(lives) > 2 * seeds(), "{lives} lives");
+    assert!(u64::from(lives) > 2 * crash_seeds(), "{lives} lives");
 }
 
 /// Media that report a flush as done and forget it: the newest record is checked against the data.
 #[test]
 fn a_flush_that_lied_is_noticed() {
-    let dropped: u32 = (0..seeds()).map(|seed| survive(seed, true).dropped).sum();
+    let dropped: u32 = (0..crash_seeds())
+        .map(|seed| survive(seed, true).dropped)
+        .sum();
     assert!(dropped > 0, "no lie was ever told");
 }

@@ -113,3 +113,30 @@ fn a_changed_file_is_forgotten() {
     assert!(resumed(&catalog).is_none());
     assert_ne!(raw_key("https://a/b"), raw_key("https://a/c"));
 }
+
+/// Its length is not known before its end, and then it is as good as one whose length was.
+#[test]
+fn a_file_of_unknown_length_grows_to_its_end() {
+    let catalog = MemoryCatalog::default();
+    let (part, record) = open(&catalog);
+    let mut raw = RawFile::grow("https://host/a.gguf", part, record).unwrap();
+    for index in 0..6 {
+        assert!(!raw.covers(u64::from(index) * PIECE, 1));
+        raw.append(&piece(index)).unwrap();
+        assert!(raw.covers(u64::from(index) * PIECE, 1));
+    }
+    assert_eq!((raw.bytes(), raw.is_growing()), (LENGTH, true));
+    // Nobody can go on with what has no end.
+    raw.keep(9_000).unwrap();
+    raw.close().unwrap();
+    assert!(resumed(&catalog).is_none());
+
+    let (part, record) = open(&catalog);
+    let mut raw = RawFile::grow("https://host/a.gguf", part, record).unwrap();
+    (0..6).for_each(|index| raw.append(&piece(index)).unwrap());
+    raw.end(0, "\"one\"\n").unwrap();
+    assert!(raw.have().is_full());
+    raw.close().unwrap();
+    let raw = resumed(&catalog).unwrap();
+    assert_eq!((raw.about(), raw.bytes()), (&about(), LENGTH));
+}

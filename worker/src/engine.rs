@@ -165,6 +165,9 @@ pub trait Engine {
     /// Size of the engine's own memory; 0 where it has none of its own.
     fn memory_bytes(&self) -> u64;
 
+    /// It still answers, and the open model's file can still be read.
+    fn is_well(&mut self) -> bool;
+
     /// Frees the model and gives its file back. Harmless when nothing is open.
     fn close(&mut self) -> Option<Self::File>;
 }

@@ -8,8 +8,9 @@
 //! `imports` (how models arrive), `offers` (which models there are to be had), `swarms` and
 //! `sharing` (models that come from peers and go to them), `lifecycle` and `loading` (the one model
 //! in the engine), `requests` (what is asked of it), `keeping` (what was computed of conversations,
-//! in the store).
+//! in the store), `checking` (a model that is only read).
 
+mod checking;
 mod commands;
 mod desk;
 mod imports;
@@ -37,6 +38,7 @@ use store::{Disk, Entry, Estimate, News, StoreError};
 use crate::PublicKey;
 use crate::engine::Engine;
 use crate::source::{Source, SourceFault};
+use checking::Check;
 use desk::{Desk, Owner};
 use imports::Imports;
 use keeping::Keeping;
@@ -82,6 +84,8 @@ pub enum FileOp {
     /// The browser's figures of used and free storage.
     Estimate,
     Open(String),
+    /// A person's own file, to be read only.
+    Lend(Source),
     Create(String),
     Rename {
         from: String,
@@ -94,7 +98,7 @@ pub enum FileOp {
 pub enum FileAnswer<D> {
     Listed(Vec<Entry>),
     Estimate(Estimate),
-    /// Of `Open` and `Create`.
+    /// Of `Open`, `Lend` and `Create`.
     Opened(D),
     /// Of `Rename` and `Remove`.
     Done,
@@ -240,9 +244,9 @@ pub struct Session<D: Disk, E: Engine<File = D>> {
     removals: scanning::Removals,
     /// How the next model is to be taken.
     wish: Option<Wish>,
+    check: Option<Check<D>>,
 }
 
-/// Whether there is an engine.
 enum Station<E> {
     Starting,
     Ready(Start<E>),
@@ -275,6 +279,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             shares: Shares::default(),
             removals: scanning::Removals::default(),
             wish: None,
+            check: None,
         }
     }
 
@@ -378,6 +383,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Owner::Delete => self.on_removed(&op, answer),
             Owner::Load => self.on_load_answer(answer),
             Owner::Kept => self.on_kept_answer(&op, answer),
+            Owner::Check(id) => self.on_check_answer(id, answer),
             Owner::Import(import) => self.on_import_answer(import, answer),
             Owner::Share(model) => self.on_share_answer(model, answer),
         }
@@ -388,6 +394,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         self.desk.woken();
         self.on_import_wake();
         self.on_load_wake();
+        self.on_check_wake();
         self.on_request_wake();
     }
 }

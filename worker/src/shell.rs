@@ -7,7 +7,9 @@
 
 mod fetches;
 mod files;
+mod handing;
 mod lanes;
+mod lent;
 mod locks;
 mod network;
 mod peers;
@@ -19,7 +21,6 @@ mod wires;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use format::ModelId;
 use js_sys::{Array, Function, Reflect, Uint8Array};
 use protocol::{ClientId, Command, ErrorReport, Event, Stage, Subject, TrResult, decode, encode};
 use wasm_bindgen::prelude::*;
@@ -29,7 +30,7 @@ use web_sys::{
 };
 
 use crate::engine::module::ModuleEngine;
-use crate::session::{Input, Output, Session, Start};
+use crate::session::{FileOp, Input, Output, Session, Start};
 use crate::tabs::{Tab, TabInput};
 use crate::words;
 use fetches::Fetches;
@@ -65,6 +66,8 @@ struct Worker {
     snapshots: Snapshots,
     /// A message posted here comes back as a wake, after whatever is queued already.
     waker: MessagePort,
+    /// What came for the session while it was not certain that it may work.
+    doubted: RefCell<Vec<BrowserInput>>,
     /// Lanes that trapped.
     lost_lanes: RefCell<Vec<protocol::LaneId>>,
     /// The page has a stop word.
@@ -95,6 +98,7 @@ pub fn start() -> Result<(), JsValue> {
         session: RefCell::new(Session::new()),
         directory: RefCell::new(None),
         waker: channel.port2(),
+        doubted: RefCell::default(),
         lost_lanes: RefCell::default(),
         handed_over: Cell::new(false),
         remembered: RefCell::default(),
@@ -226,6 +230,10 @@ impl Worker {
 
     /// One input for the session, and everything that it wants then.
     fn give(self: &Rc<Self>, input: BrowserInput) {
+        // Commands come from the tab, which holds them back itself.
+        if !matches!(input, Input::Command { .. }) && self.is_in_doubt() {
+            return self.doubted.borrow_mut().push(input);
+        }
         let now_ms = self.now_ms();
         self.session.borrow_mut().handle(now_ms, input);
         loop {
@@ -274,10 +282,15 @@ impl Worker {
             Output::CancelSource(source) => self.sources.cancel(source),
             Output::Files { ticket, op } => {
                 let directory = self.directory.borrow().clone();
+                let lent = match &op {
+                    FileOp::Lend(source) => Some(self.sources.lend(*source)),
+                    _ => None,
+                };
                 self.later(async move {
-                    let answer = match directory {
-                        Some(directory) => directory.run(op).await,
-                        None => Err(store::StoreError::Closed),
+                    let answer = match (lent, directory) {
+                        (Some(lent), _) => lent,
+                        (None, Some(directory)) => directory.run(op).await,
+                        (None, None) => Err(store::StoreError::Closed),
                     };
                     Input::Files { ticket, answer }
                 });
@@ -325,37 +338,6 @@ impl Worker {
         }
         let worker = Rc::clone(self);
         spawn_local(async move { worker.load_engine().await });
-    }
-
-    /// A stored model as a file, beside its event: no byte of it is read here.
-    fn hand_out(self: &Rc<Self>, model: ModelId) {
-        let directory = self.directory.borrow().clone();
-        let worker = Rc::clone(self);
-        spawn_local(async move {
-            let name = store::names::done(model.root);
-            let file = match directory {
-                Some(directory) => directory.file(&name).await,
-                None => Err(store::StoreError::Closed),
-            };
-            let event = match file {
-                Ok(file) => {
-                    worker.handed.replace(Some(file));
-                    Event::Exported { model }
-                }
-                Err(error) => Event::Failed {
-                    subject: Subject::Store,
-                    error: words::store_error(&error, Stage::Store),
-                },
-            };
-            worker.tab(TabInput::Session(event));
-        });
-    }
-
-    fn file_of(&self, event: &Event) -> Option<Blob> {
-        match event {
-            Event::Exported { .. } => self.handed.take(),
-            _ => None,
-        }
     }
 
     fn tell(&self, event: &Event) {

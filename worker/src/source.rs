@@ -98,7 +98,6 @@ impl SourceFault {
                 TransferFault::Cut | TransferFault::AskedToWait { .. } => LATER,
                 TransferFault::Page { .. } => REFUSED,
                 TransferFault::Changed => "Import it again: it begins anew with the new file.",
-                TransferFault::NoLength => "Download the file with the browser and drop it here.",
                 _ => "Tell whoever runs the server, or import the model from a file.",
             },
             _ => "Tell whoever runs the server, or import the model from a file.",
@@ -121,7 +120,6 @@ fn transfer_words(fault: &TransferFault) -> String {
         }
         TransferFault::Page { first } => page_words(&beginning(first)),
         TransferFault::Changed => "The file on the server changed while it was fetched.".into(),
-        TransferFault::NoLength => "The server does not say how long the file is.".into(),
         TransferFault::Empty => "The file on the server is empty.".into(),
         TransferFault::Cut => {
             "The server's answers break off before their first byte, again and again.".into()

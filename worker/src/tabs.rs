@@ -11,6 +11,6 @@ mod hub;
 mod pending;
 mod tab;
 
-pub use hub::{CLIENTS_MAX, Hub};
+pub use hub::{CLIENTS_MAX, Hub, HubOutput};
 pub use pending::{Left, Pending};
 pub use tab::{HELD_MAX, Tab, TabInput, TabOutput};

@@ -150,6 +150,17 @@ pub fn store_error(error: &StoreError, stage: Stage) -> ErrorReport {
     report(code, stage, &what, remedy)
 }
 
+/// The storage is full in the middle of an import that needs so many bytes more.
+pub fn no_room_midway(missing: u64) -> ErrorReport {
+    let what = format!(
+        "there is no room left, and {} of the model are still to come",
+        megabytes(missing)
+    );
+    let remedy =
+        "Delete a model or free space on this device, then continue: what has come is kept.";
+    report(TrResult::Storage, Stage::Store, &what, remedy)
+}
+
 /// Why a model cannot go from browser to browser.
 pub fn sharing_error(error: &P2pError) -> ErrorReport {
     let remedy = "ask for another link, or get the model another way";

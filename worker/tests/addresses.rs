@@ -58,6 +58,40 @@ fn a_gguf_file_from_any_address_is_fetched_once() {
     assert_eq!(world.names().len(), 2, "{:?}", world.names());
 }
 
+/// D11: the server does not say how long the file is.
+#[test]
+fn an_address_without_a_length_is_kept_as_it_comes() {
+    let gguf = "https://elsewhere/SmolLM2-135M-Instruct.Q4_1.gguf";
+    let name = "SmolLM2-135M-Instruct.Q4_1.gguf";
+    let local = imported(World::new().import_file(name, smollm2())).0;
+    for (url, file, id) in [(URL, wide().file, wide().id()), (gguf, smollm2(), local.id)] {
+        let mut world = World::new();
+        world.endless.insert(url.into());
+        world.server.insert(url.into(), file);
+        let import = world.ask_address(url);
+        world.run();
+        assert_eq!(imported(world.last_of(import)).0.id, id);
+        assert_eq!(world.asked.len(), 1, "{:?}", world.asked);
+        assert_eq!(world.names().len(), 2, "{:?}", world.names());
+    }
+    // What is no model is not kept until its end, and what is stopped leaves nothing.
+    let mut world = World::new();
+    world.endless.insert(URL.into());
+    world.server.insert(URL.into(), vec![0xa5; 9_000_000]);
+    let import = world.ask_address(URL);
+    world.run();
+    let error = refused(world.last_of(import));
+    assert!(error.what.contains("neither"), "{error:?}");
+    assert!(world.names().is_empty());
+    world.server.insert(URL.into(), wide().file);
+    let import = world.ask_address(URL);
+    world.run_until(|event| matches!(event, Event::Import(p) if p.bytes >= 3 * 1024 * 1024));
+    let discard = false;
+    world.command(Command::CancelImport { import, discard });
+    world.run();
+    assert!(world.names().is_empty(), "{:?}", world.names());
+}
+
 /// The tab is closed in the middle: the next start asks for what is missing, and for nothing else.
 #[test]
 fn an_address_goes_on_after_a_reload() {

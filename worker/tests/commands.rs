@@ -31,7 +31,7 @@ fn without_a_model_in_the_engine() {
     world.command(Command::Stop { request });
     world.illegal(Subject::Request(request));
     world.command(Command::Unload);
-    world.illegal(Subject::Start);
+    world.illegal(Subject::Asked);
     let import = ImportId(77);
     world.command(Command::CancelImport {
         import,
@@ -52,7 +52,7 @@ fn while_a_model_is_loaded_and_while_a_request_runs() {
     world.command(Command::Load { model: id, context });
     world.illegal(Subject::Load(id));
     world.command(Command::DeleteModel { model: id });
-    world.illegal(Subject::Store);
+    world.illegal(Subject::Model(id));
     let request = world.measure(Mode::Int8V1, 0, 1);
     world.illegal(Subject::Request(request));
     world.run();
@@ -62,9 +62,9 @@ fn while_a_model_is_loaded_and_while_a_request_runs() {
     let request = world.measure(Mode::Int8V1, 0, 40);
     world.run_until(|event| matches!(event, Event::Prefill { .. }));
     world.command(Command::Unload);
-    world.illegal(Subject::Start);
+    world.illegal(Subject::Asked);
     world.command(Command::DeleteModel { model: id });
-    world.illegal(Subject::Store);
+    world.illegal(Subject::Model(id));
     world.command(Command::Load {
         model: id,
         context: 0,
@@ -187,8 +187,8 @@ fn commands_wait_until_the_worker_is_ready() {
         world.command(Command::ListModels);
     }
     assert!(world.events.is_empty());
-    world.command(Command::Diagnostics);
-    world.illegal(Subject::Start);
+    world.command(Command::ListModels);
+    world.illegal(Subject::Store);
     world.start(NativeEngine::default());
     let lists = world
         .events
@@ -206,6 +206,13 @@ fn without_an_engine_everything_is_refused_with_the_reason() {
         error: error.clone(),
         downgrades: vec![],
     });
+    // But for what helps to find out why.
+    world.command(Command::Diagnostics);
+    let Some(Event::Diagnostics(told)) = world.events.last() else {
+        panic!("{:?}", world.events.last());
+    };
+    assert_eq!((&told.lane, told.storage), (&None, None));
+    assert_eq!(told.records[0].report, error);
     world.command(Command::Catalogue { newest: 0 });
     world.run();
     for subject in [Subject::Start, Subject::Store, Subject::Catalogue] {

@@ -2,7 +2,7 @@
 
 mod world;
 
-use protocol::{Command, Event, ModelSummary, Subject, TrResult};
+use protocol::{Command, Event, Mode, ModelSummary, Subject, TrResult};
 use store::{Estimate, names};
 use world::World;
 use world::models::{small, smollm2, wide};
@@ -50,6 +50,50 @@ fn one_flipped_bit_is_found_by_loading_and_shown_in_the_list() {
     assert_eq!(damaged.iter().filter(|damaged| **damaged).count(), 1);
     // The other model is as good as before.
     world.load(small().id());
+    assert!(matches!(world.events.last(), Some(Event::Loaded { .. })));
+}
+
+/// On a person's word, while another model is loaded and answers.
+#[test]
+fn a_stored_model_is_checked_without_being_loaded() {
+    let model = wide().id();
+    let checked = |world: &World| {
+        let mut events = world.events.iter().rev();
+        events.find_map(|event| match event {
+            Event::Checked {
+                model: of,
+                is_sound,
+            } if *of == model => Some(*is_sound),
+            _ => None,
+        })
+    };
+    let mut world = flipped(5 * PIECE + 77);
+    world.load(small().id());
+    world.command(Command::Check { model });
+    let request = world.measure(Mode::Int8V1, 0, 3);
+    world.run();
+    assert_eq!(checked(&world), Some(false));
+    let answered =
+        |event: &Event| matches!(event, Event::Measured { request: of, .. } if *of == request);
+    assert!(world.events.iter().any(answered));
+    let told = world.events.iter().filter_map(|event| match event {
+        Event::Checking { done, .. } => Some(*done),
+        _ => None,
+    });
+    assert!(told.clone().count() > 5 && told.is_sorted());
+    let damaged = listed(&mut world);
+    let damaged = damaged.iter().find(|listed| listed.id == model);
+    assert!(damaged.is_some_and(|listed| listed.damaged));
+    // Mended, it is found sound, and it can be loaded in the middle of a check.
+    world.ask_server(&wide());
+    world.run();
+    world.command(Command::Check { model });
+    world.run();
+    assert_eq!(checked(&world), Some(true));
+    world.command(Command::Check { model });
+    world.turn();
+    world.load(model);
+    world.illegal(Subject::Model(model));
     assert!(matches!(world.events.last(), Some(Event::Loaded { .. })));
 }
 

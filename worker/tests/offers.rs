@@ -37,10 +37,16 @@ fn published(number: u64) -> Published {
         licence: Some("Apache-2.0".into()),
         root: entry.root,
         length: entry.length,
-        sources: vec![PublishedSource {
-            url: format!("models/{}", entry.url),
-            pieces_url: "https://host.example/layer".into(),
-        }],
+        sources: vec![
+            PublishedSource {
+                url: format!("models/{}", entry.url),
+                pieces_url: "https://host.example/layer".into(),
+            },
+            PublishedSource {
+                url: format!("mirror/{}", entry.url),
+                pieces_url: "https://mirror.example/layer".into(),
+            },
+        ],
     };
     Published {
         schema: PUBLISHED_SCHEMA.into(),
@@ -93,6 +99,11 @@ fn both_lists_are_told_together_and_the_servers_own_is_nearer() {
         .collect();
     assert_eq!(urls, ["small.slm", "../models/wide.slm"]);
     assert_eq!(found.models[1].pieces_url, "https://host.example/layer");
+    let other = PublishedSource {
+        url: "../mirror/wide.slm".into(),
+        pieces_url: "https://mirror.example/layer".into(),
+    };
+    assert_eq!(found.models[1].others, [other]);
     // A plain folder of files has no list of its own.
     let found = offered(ask(&mut world, None, Some(list), 0));
     assert_eq!(found.models.len(), 2);
@@ -131,6 +142,18 @@ fn what_the_publisher_did_not_sign_is_refused_in_words() {
         // The server's own offer is as good as before, and nothing of the other one came in.
         assert_eq!((found.models, found.number), (vec![small().entry()], None));
     }
+    // So is one that is too long to be read to its end.
+    let most = 1 << 20;
+    world.server.insert(OWN.into(), own());
+    world
+        .faults
+        .insert(PUBLISHED.into(), SourceFault::TooLarge { most });
+    world.command(Command::Catalogue { newest: 0 });
+    world.run();
+    let found = offered(world.events.last().cloned().unwrap());
+    let refused = found.refused.expect("it is told");
+    assert!(refused.what.contains("larger than 1.0 MB"), "{refused:?}");
+    assert_eq!(found.models, vec![small().entry()]);
     // The session itself does not forget the greatest number either.
     let found = offered(ask(&mut world, None, Some(sound), 0));
     assert!(found.refused.is_none(), "{found:?}");

@@ -6,6 +6,7 @@ mod imports;
 mod limits;
 mod map;
 mod markdown;
+mod proofs;
 mod reach;
 mod safety;
 mod shells;
@@ -66,6 +67,7 @@ fn check(root: &Path) -> Result<Vec<Finding>> {
         reach::check,
         map::check,
         markdown::check,
+        proofs::check,
     ] {
         findings.extend(rule(&tree));
     }

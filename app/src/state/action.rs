@@ -36,6 +36,11 @@ pub enum Action {
         name: String,
         length: u64,
     },
+    /// Uses a file where it lies.
+    BorrowFile {
+        name: String,
+        length: u64,
+    },
     ImportFiles {
         name: String,
         files: Vec<NamedFile>,
@@ -49,6 +54,8 @@ pub enum Action {
     Load(ModelId),
     Unload,
     Delete(ModelId),
+    /// Reads a stored model and looks whether every byte is right.
+    Check(ModelId),
     /// Saves a model as a file.
     Export(ModelId),
     /// Asks the browser not to evict what is stored.
@@ -167,6 +174,10 @@ impl App {
                 }
                 effects
             }
+            // A worker that lives answers this also when no engine can be had.
+            Action::Inspect if self.tabs.role.is_some() => {
+                vec![Effect::Send(Command::Diagnostics)]
+            }
             Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
             Action::RetryEngines => self.send(Command::ForgetFailures).into_iter().collect(),
             // It cannot wait until the worker is ready: it is what makes it so.
@@ -198,6 +209,7 @@ impl App {
     fn act_on_models(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::ImportFile { name, length } => self.import(name, Origin::File { length }),
+            Action::BorrowFile { name, length } => self.import(name, Origin::Borrowed { length }),
             Action::ImportFiles { name, files } => self.import(name, Origin::Files(files)),
             Action::ImportAddress(url) => {
                 self.import(text::address_name(&url), Origin::Address { url })
@@ -228,6 +240,11 @@ impl App {
             Action::Load(model) if self.library.complete(model) => self.load(model, true),
             Action::Unload => self.send(Command::Unload).into_iter().collect(),
             Action::Delete(model) => self.delete(model),
+            Action::Check(model) => {
+                self.library.checking(model, 0, model.length);
+                let check = Command::Check { model };
+                self.send(check).into_iter().collect()
+            }
             Action::Export(model) => {
                 let export = Command::Export { model };
                 self.send(export).into_iter().collect()

@@ -69,6 +69,8 @@ impl App {
             }
             Event::Failed { subject, error } => return self.failed(now, subject, error),
             Event::FailuresForgotten => return self.act(now, Action::Restart),
+            Event::Checking { model, done, total } => self.library.checking(model, done, total),
+            Event::Checked { model, is_sound } => self.library.checked(model, is_sound),
             // Its file has gone another way.
             Event::Exported { .. } => {}
             Event::Kept {
@@ -149,7 +151,9 @@ impl App {
             }
         );
         self.settings.last_model = Some(model.id);
-        self.notes.used(now, &model);
+        if !model.borrowed {
+            self.notes.used(now, &model);
+        }
         self.unfinished_load = None;
         self.died = None;
         self.fit = None;
@@ -166,14 +170,15 @@ impl App {
 
     /// A model is here: it is loaded at once, and the first one makes the store worth keeping.
     fn imported(&mut self, model: ModelSummary) -> Vec<Effect> {
-        let first = self
-            .library
-            .models()
-            .iter()
-            .all(|known| known.partial.is_some());
+        let first = !model.borrowed
+            && self
+                .library
+                .models()
+                .iter()
+                .all(|known| known.partial.is_some());
         let id = model.id;
         self.short_of_room = false;
-        if self.start.storage() != Some(StorageKind::Memory) {
+        if self.start.storage() != Some(StorageKind::Memory) && !model.borrowed {
             self.notes.note(&model);
         }
         self.library.put(model);
@@ -234,11 +239,23 @@ impl App {
                 return vec![Effect::MarkLoad(None)];
             }
             Subject::Request(request) => {
-                self.measures.failed(request);
+                let was_measured = self.measures.failed(request);
                 let ended = self.chat.end(now, request, End::Failed(error.code));
-                self.notices.add(error);
+                // That a stop came after the end is no news.
+                let is_late = error.code == TrResult::IllegalState;
+                if !is_late || was_measured || ended.is_some() {
+                    self.notices.add(error);
+                }
                 return ended.map(Effect::SaveConversation).into_iter().collect();
             }
+            Subject::Model(model) => {
+                self.library.checked(model, false);
+                self.notices.add(error);
+                // What was taken off the list in advance may still be there.
+                return self.send(Command::ListModels).into_iter().collect();
+            }
+            // Nothing has changed, and that is told.
+            Subject::Asked => {}
             Subject::Store => {
                 self.library.list_failed();
                 self.notices.add(error);

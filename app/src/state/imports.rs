@@ -29,10 +29,18 @@ pub struct Import {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
-    File { length: u64 },
+    File {
+        length: u64,
+    },
+    /// Used where it lies, and not kept.
+    Borrowed {
+        length: u64,
+    },
     Catalogue(CatalogueEntry),
     Files(Vec<NamedFile>),
-    Address { url: String },
+    Address {
+        url: String,
+    },
     Invite(InvitedModel),
 }
 
@@ -54,6 +62,10 @@ impl Import {
     fn command(&self) -> Command {
         let source = match &self.origin {
             Origin::File { length } => ImportSource::File {
+                name: self.name.clone(),
+                length: *length,
+            },
+            Origin::Borrowed { length } => ImportSource::Borrowed {
                 name: self.name.clone(),
                 length: *length,
             },
@@ -147,7 +159,7 @@ impl Imports {
             Origin::Catalogue(_) | Origin::Address { .. } | Origin::Invite(_) => {
                 import.state = ImportState::Stopped;
             }
-            Origin::File { .. } | Origin::Files(_) => self.current = None,
+            _ => self.current = None,
         }
     }
 
@@ -158,7 +170,7 @@ impl Imports {
             return None;
         }
         import.state = ImportState::Stopping;
-        let discard = matches!(import.origin, Origin::File { .. } | Origin::Files(_));
+        let discard = !matches!(import.origin, Origin::Catalogue(_) | Origin::Address { .. });
         Some(Command::CancelImport {
             import: import.id,
             discard,
@@ -181,7 +193,7 @@ impl Imports {
         match import.origin {
             Origin::Catalogue(entry) => Some(entry_id(&entry)),
             Origin::Invite(invited) => Some(invited.id),
-            Origin::File { .. } | Origin::Files(_) => None,
+            Origin::File { .. } | Origin::Borrowed { .. } | Origin::Files(_) => None,
             // What came of it is kept under the digest of its address.
             Origin::Address { url } => Some(ModelId {
                 root: Root(format::sha256(url.as_bytes())),

@@ -8,6 +8,10 @@ pub struct Library {
     models: Vec<ModelSummary>,
     listed: bool,
     offers: Offers,
+    /// A model that is being read and hashed: bytes done and all of them.
+    check: Option<(ModelId, u64, u64)>,
+    /// Those that were found sound in this visit.
+    sound: Vec<ModelId>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,6 +92,27 @@ impl Library {
     /// The store could not be read; the page goes on with what it knows.
     pub fn list_failed(&mut self) {
         self.listed = true;
+    }
+
+    /// Of the check that is going on: which model, bytes done, all of them.
+    pub fn check(&self) -> Option<(ModelId, u64, u64)> {
+        self.check
+    }
+
+    /// A check of this visit found every byte right.
+    pub fn was_checked(&self, id: ModelId) -> bool {
+        self.sound.contains(&id)
+    }
+
+    pub fn checking(&mut self, id: ModelId, done: u64, total: u64) {
+        self.sound.retain(|sound| *sound != id);
+        self.check = Some((id, done, total));
+    }
+
+    pub fn checked(&mut self, id: ModelId, is_sound: bool) {
+        self.check.take_if(|(checked, ..)| *checked == id);
+        self.sound.retain(|sound| *sound != id);
+        self.sound.extend(is_sound.then_some(id));
     }
 
     pub fn put(&mut self, model: ModelSummary) {

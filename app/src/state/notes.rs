@@ -71,7 +71,8 @@ impl Notes {
         }
         self.storage = Some(kind);
         self.models.retain(is_here);
-        for model in models.iter().filter(|model| model.partial.is_none()) {
+        let is_kept = |model: &&ModelSummary| model.partial.is_none() && !model.borrowed;
+        for model in models.iter().filter(is_kept) {
             self.note(model);
         }
         gone
@@ -112,7 +113,8 @@ impl Notes {
 
     /// In the order in which they are missed least: never used first, then longest unused.
     pub fn by_use(&self, models: &[ModelSummary]) -> Vec<ModelSummary> {
-        let mut models = models.to_vec();
+        let stored = models.iter().filter(|model| !model.borrowed);
+        let mut models: Vec<ModelSummary> = stored.cloned().collect();
         models.sort_by_key(|model| self.last_used(model.id));
         models
     }

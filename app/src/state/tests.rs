@@ -40,6 +40,7 @@ fn summary(byte: u8) -> ModelSummary {
         chat: ChatAbility::Yes,
         partial: None,
         damaged: false,
+        borrowed: false,
     }
 }
 
@@ -58,6 +59,7 @@ fn entry(byte: u8) -> CatalogueEntry {
         length: id(byte).length,
         url: "m.slm".into(),
         pieces_url: "m.slm.pieces".into(),
+        others: Vec::new(),
     }
 }
 

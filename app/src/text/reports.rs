@@ -143,12 +143,13 @@ pub fn diagnostics(known: &Known, utc: &dyn Fn(u64) -> String) -> String {
             diagnosis(diagnostics, record, utc(at.saturating_sub(ago)))
         })
         .collect();
+    let lane = diagnostics.lane.as_ref();
     let whole = serde_json::json!({
         "runtime_version": env!("CARGO_PKG_VERSION"),
-        "build_profile": diagnostics.lane.lane.name(),
-        "self_tests": diagnostics.lane.self_tests,
-        "cross_origin_isolated": diagnostics.lane.cross_origin_isolated,
-        "storage": format!("{:?}", diagnostics.storage),
+        "build_profile": lane.map(|lane| lane.lane.name()),
+        "self_tests": lane.map(|lane| lane.self_tests),
+        "cross_origin_isolated": lane.map(|lane| lane.cross_origin_isolated),
+        "storage": storage_name(diagnostics),
         "stored": bytes(diagnostics.stored_bytes),
         "state": diagnostics.state,
         "memory_bytes": diagnostics.fit.map(|fit| fit.total),
@@ -168,13 +169,13 @@ fn diagnosis(
     record: &FailureRecord,
     utc_timestamp: String,
 ) -> DiagnosticRecord {
-    let lane = known.lane.lane.name();
+    let lane = known.lane.as_ref().map_or("none", |lane| lane.lane.name());
     DiagnosticRecord {
         schema: DIAGNOSIS_SCHEMA.into(),
         runtime_version: env!("CARGO_PKG_VERSION").into(),
         build_profile: lane.into(),
         model_id: record.model.map(|model| model.root.to_string()),
-        artifact_sha256: known.lane.sha256,
+        artifact_sha256: known.lane.as_ref().and_then(|lane| lane.sha256),
         stage: record.report.stage,
         error_code: record.report.code,
         message: record.report.what.clone(),
@@ -182,8 +183,11 @@ fn diagnosis(
             state: record.state.clone(),
             remedy: record.report.remedy.clone(),
             backend: lane.into(),
-            cross_origin_isolated: known.lane.cross_origin_isolated,
-            storage: format!("{:?}", known.storage),
+            cross_origin_isolated: known
+                .lane
+                .as_ref()
+                .is_some_and(|lane| lane.cross_origin_isolated),
+            storage: storage_name(known),
             workers: known.receipt.observed.workers_started,
         },
         resource_snapshot: ResourceSnapshot {
@@ -193,6 +197,11 @@ fn diagnosis(
         },
         utc_timestamp,
     }
+}
+
+fn storage_name(known: &Diagnostics) -> String {
+    let name = known.storage.map(|kind| format!("{kind:?}"));
+    name.unwrap_or_else(|| "unknown".into())
 }
 
 /// The receipt as JSON; empty if it could not be written, which its types rule out.
@@ -251,13 +260,13 @@ mod tests {
             committed_bytes: 3,
         };
         let diagnostics = Diagnostics {
-            lane: protocol::LaneReport {
+            lane: Some(protocol::LaneReport {
                 lane: protocol::LaneId::ScalarWasm32,
                 sha256: None,
                 self_tests: 1,
                 cross_origin_isolated: false,
-            },
-            storage: protocol::StorageKind::Memory,
+            }),
+            storage: Some(protocol::StorageKind::Memory),
             scalar_calls: 1,
             simd_calls: 0,
             relaxed_calls: 0,

@@ -71,6 +71,17 @@ pub fn condition(model: &ModelSummary) -> String {
     }
 }
 
+/// Of a file that is not copied.
+pub const BORROWED: &str = "Your own file, read where it lies and not copied. It is gone from here \
+     when this tab is closed or loaded again; choose the file again then, or keep it.";
+
+pub const CHECKED: &str = "Just read and hashed: every byte is right.";
+
+/// How far a check has come.
+pub fn checking(done: u64, total: u64) -> String {
+    format!("Reading and hashing it: {} %", super::percent(done, total))
+}
+
 /// What can be done about a damaged model.
 pub fn damage(can_be_got: bool) -> &'static str {
     match can_be_got {

@@ -188,7 +188,7 @@ fn Stopped() -> impl IntoView {
     let name = words(page, |import| import.name.clone());
     let kept = words(page, |import| {
         let total = match &import.origin {
-            Origin::File { length } => *length,
+            Origin::File { length } | Origin::Borrowed { length } => *length,
             Origin::Catalogue(entry) => entry.length,
             Origin::Files(files) => files.iter().map(|file| file.length).sum(),
             Origin::Address { .. } => import.progress.map_or(0, |p| p.bytes_total),

@@ -55,7 +55,7 @@ pub fn Models() -> impl IntoView {
 
 /// A card is drawn anew when this changes.
 fn key_of(model: &ModelSummary) -> (ModelId, Option<u64>, bool) {
-    (model.id, model.partial, model.damaged)
+    (model.id, model.partial, model.damaged || model.borrowed)
 }
 
 #[component]
@@ -75,11 +75,17 @@ fn Stored(model: ModelSummary) -> impl IntoView {
         .then(|| text::cannot_chat(model.chat))
         .flatten();
     let complete = model.partial.is_none();
+    let borrowed = model.borrowed;
     let sound = complete && !model.damaged;
     let taken = model.clone();
+    let check = page.part(move |app| match app.library.check() {
+        Some((checked, done, total)) if checked == id => text::checking(done, total),
+        _ if app.library.was_checked(id) => text::CHECKED.into(),
+        _ => String::new(),
+    });
     let shared = model.clone();
     view! {
-        <li class="card" class:loaded=move || loaded.get()>
+        <li class="card stored" class:loaded=move || loaded.get()>
             <div>
                 <h3>
                     {model.name}
@@ -88,9 +94,11 @@ fn Stored(model: ModelSummary) -> impl IntoView {
                     </Show>
                 </h3>
                 <p class="facts">{state}" · "{licence}</p>
-                {complete.then(|| view! {
+                {borrowed.then(|| view! { <p class="warn">{text::BORROWED}</p> })}
+                {(complete && !borrowed).then(|| view! {
                     <p class="muted">{move || text::used(now(), used.get())}</p>
                 })}
+                <p class="muted check" role="status">{move || check.get()}</p>
                 {model.damaged.then(|| view! { <Damage id/> })}
                 <p class="muted">"Made from "{model.source}</p>
                 {cannot.map(|(why, _)| view! { <p class="warn">{why}</p> })}
@@ -102,15 +110,18 @@ fn Stored(model: ModelSummary) -> impl IntoView {
                 {if sound {
                     view! {
                         <LoadOrUnload id loaded/>
-                        <Taking model=taken/>
-                        <ShareButton id/>
+                        {(!borrowed).then(|| view! {
+                            <Taking model=taken/>
+                            <ShareButton id/>
+                            <Check id loaded/>
+                        })}
                     }
                     .into_any()
                 } else {
                     let words = if complete { "Repair" } else { "Continue" };
                     view! { <Continue id words/> }.into_any()
                 }}
-                <Remove id complete/>
+                <Remove id asks={complete && !borrowed}/>
             </div>
             <SharePanel model=shared/>
         </li>
@@ -131,6 +142,25 @@ fn LoadOrUnload(id: ModelId, loaded: Memo<bool>) -> impl IntoView {
             </button>
         }
         .into_any(),
+    }
+}
+
+/// The file of a loaded model is the engine's, and every load checks every piece.
+#[component]
+fn Check(id: ModelId, loaded: Memo<bool>) -> impl IntoView {
+    let page = Page::here();
+    let idle = page.part(|app| app.library.check().is_none());
+    view! {
+        <Show when=move || !loaded.get()>
+            <button
+                class="quiet"
+                type="button"
+                disabled=move || !idle.get()
+                on:click=move |_| page.act(Action::Check(id))
+            >
+                "Check"
+            </button>
+        </Show>
     }
 }
 
@@ -164,17 +194,17 @@ fn Damage(id: ModelId) -> impl IntoView {
 
 /// Asks once more before a whole model goes.
 #[component]
-fn Remove(id: ModelId, complete: bool) -> impl IntoView {
+fn Remove(id: ModelId, asks: bool) -> impl IntoView {
     let page = Page::here();
     let (doubtful, set_doubtful) = signal(false);
     let remove = move |_| {
-        if complete && !doubtful.get_untracked() {
+        if asks && !doubtful.get_untracked() {
             set_doubtful.set(true);
         } else {
             page.act(Action::Delete(id));
         }
     };
-    let words = move || match (complete, doubtful.get()) {
+    let words = move || match (asks, doubtful.get()) {
         (false, _) => "Discard",
         (true, false) => "Delete",
         (true, true) => "Really delete",

@@ -136,6 +136,7 @@ pub fn FilePicker() -> impl IntoView {
     let page = Page::here();
     let field = NodeRef::<Input>::new();
     let folder = NodeRef::<Input>::new();
+    let lent = NodeRef::<Input>::new();
     let picked = move |field: NodeRef<Input>| {
         if let Some(input) = field.get_untracked() {
             intake::on_pick(page, &input);
@@ -161,6 +162,18 @@ pub fn FilePicker() -> impl IntoView {
                 on:change=move |_| picked(folder)
             />
             <label class="button" for="folder-input">"Choose a folder …"</label>
+            <input
+                id="borrow-input"
+                class="covered"
+                type="file"
+                node_ref=lent
+                on:change=move |_| {
+                    if let Some(input) = lent.get_untracked() {
+                        intake::on_borrow(page, &input);
+                    }
+                }
+            />
+            <label class="button quiet" for="borrow-input">"Just try a .slm file …"</label>
         </div>
     }
 }

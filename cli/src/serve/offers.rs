@@ -56,6 +56,7 @@ impl Offers {
                         length: layer.id.length,
                         url: name.to_owned(),
                         pieces_url,
+                        others: Vec::new(),
                     });
                 }
             }

@@ -153,17 +153,12 @@ impl Transfer {
         if length == Some(0) {
             return self.fail(TransferFault::Empty);
         }
-        if length.is_none() || !is_certain {
-            return match is_whole {
-                true => self.fail(TransferFault::NoLength),
-                // Another origin hides where its bytes belong: the whole file begins at its
-                // beginning, and its length is never hidden.
-                false => {
-                    self.whole = true;
-                    self.drop_flight(flight)
-                }
-            };
+        if !is_certain || (length.is_none() && !is_whole) {
+            // Another origin hides where its bytes belong: the whole file begins at its beginning.
+            self.whole = true;
+            return self.drop_flight(flight);
         }
+        self.is_endless = length.is_none();
         self.validator = match self.met {
             true => std::mem::take(&mut self.validator),
             false => Validator::of(head),
@@ -211,6 +206,24 @@ impl Transfer {
             flying.end = None;
         }
         self.windows.claim(0, None, flight);
+    }
+
+    /// A reply without a length has come to its end, and so has the file.
+    pub(super) fn learn_end(&mut self, flight: Flight) {
+        let Some(flying) = self.flights.get(&flight) else {
+            return;
+        };
+        let is_sound = flying.doubt.is_none() && flying.held.is_empty();
+        let Some(length) = flying.at.filter(|_| is_sound && self.is_endless()) else {
+            return;
+        };
+        if length == 0 {
+            return self.fail(TransferFault::Empty);
+        }
+        self.learn_length(length);
+        while let Some((at, bytes)) = self.windows.whole() {
+            self.out.push_back(Wish::Bytes { at, bytes });
+        }
     }
 
     fn learn_length(&mut self, length: u64) {

@@ -99,8 +99,6 @@ pub enum TransferFault {
     },
     /// The file on the server is another one than it was.
     Changed,
-    /// The server does not say how long the file is.
-    NoLength,
     /// There is a file, and nothing in it.
     Empty,
     /// Replies break off before their first byte, again and again.

@@ -28,12 +28,25 @@ impl Windows {
         self.open.insert(at, window);
     }
 
-    /// The file ends at `length`.
+    /// The file ends at `length`. What was wanted behind it is answered by no bytes.
     pub fn end_at(&mut self, length: u64) {
-        self.open.retain(|at, _| *at < length);
+        let beyond = self.open.split_off(&length);
         for (at, window) in &mut self.open {
             window.len = window.len.min(length - at);
         }
+        let is_whole = |(_, window): &(&u64, &Window)| window.bytes.len() as u64 == window.len;
+        let whole: Vec<u64> = self
+            .open
+            .iter()
+            .filter(is_whole)
+            .map(|(at, _)| *at)
+            .collect();
+        for at in whole {
+            let window = self.open.remove(&at);
+            self.whole.extend(window.map(|window| (at, window.bytes)));
+        }
+        self.whole
+            .extend(beyond.into_keys().map(|at| (at, Vec::new())));
     }
 
     /// The first neighbouring bytes that nobody is asked for: first and one past the last.

@@ -2,6 +2,8 @@
 // Each test file uses its own part of this.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use std::sync::OnceLock;
+
 use format::{Hasher, PIECE_BYTES, PieceIndex, PieceLayer};
 use store::faulty::Seeded;
 use store::{Catalog, ChunkStore, Disk, Fed, Import, StoreError, names};
@@ -14,6 +16,33 @@ pub fn source() -> Vec<u8> {
     (0..5 * PIECE + 12_345)
         .map(|_| random.draw() as u8)
         .collect()
+}
+
+/// What machines that lose their power import.
+pub struct Model {
+    pub bytes: Vec<u8>,
+    pub layer: PieceLayer,
+}
+
+/// The same for every test of a file: a piece of zeros is right where zeros belong, and reserved
+/// room looks just like it.
+pub fn simulated() -> &'static Model {
+    static MODEL: OnceLock<Model> = OnceLock::new();
+    MODEL.get_or_init(|| {
+        let mut random = Seeded(99);
+        let mut bytes: Vec<u8> = (0..4 * PIECE + 700).map(|_| random.draw() as u8).collect();
+        bytes[PIECE..2 * PIECE].fill(0);
+        let layer = layer_of(&bytes);
+        Model { bytes, layer }
+    })
+}
+
+/// How many power cuts are tried.
+pub fn crash_seeds() -> u64 {
+    let asked = std::env::var("STORE_CRASH_SEEDS").ok();
+    asked.map_or(200, |text| {
+        text.parse().expect("STORE_CRASH_SEEDS: a number")
+    })
 }
 
 pub fn layer_of(bytes: &[u8]) -> PieceLayer {

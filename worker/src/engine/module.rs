@@ -333,6 +333,17 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         len.ok().and_then(|len| len.as_f64()).unwrap_or(0.0) as u64
     }
 
+    fn is_well(&mut self) -> bool {
+        let out = self.out();
+        let answers = self.check(self.exports.rt_counters(out), Stage::Start);
+        let file = self.host.file.borrow();
+        let can_read = |(_, file): &(u32, F)| {
+            let byte = Uint8Array::new_with_length(1);
+            file.read_into_view(0, &byte)
+        };
+        answers.is_ok() && file.as_ref().is_none_or(can_read)
+    }
+
     fn close(&mut self) -> Option<F> {
         if let Some(handle) = self.handle.take() {
             // A refused close leaves nothing that could be done about it: the file is taken back

@@ -211,6 +211,11 @@ impl<D: Disk> Engine for NativeEngine<D> {
         0
     }
 
+    fn is_well(&mut self) -> bool {
+        let open = self.open.as_ref();
+        open.is_none_or(|(_, file)| file.len().is_ok())
+    }
+
     fn close(&mut self) -> Option<D> {
         self.open.take().map(|(_, file)| file)
     }

@@ -13,7 +13,15 @@ use crate::words;
 
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     pub(super) fn on_command(&mut self, command: Command, attached: Option<u32>) {
+        if command == Command::Diagnostics {
+            // They are asked for above all when nothing else works.
+            return self.on_diagnostics();
+        }
         if let Station::Failed(error) = &self.station {
+            if command == Command::ForgetFailures {
+                // It may be what lets the next start go well.
+                return self.on_forget_failures();
+            }
             let error = error.clone();
             return self.refuse(&command, error);
         }
@@ -33,7 +41,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::ListModels => self.desk.event(Event::Models(self.shelf.list())),
             Command::Import { import, source } => self.on_import(import, source, attached),
             Command::CancelImport { import, discard } => self.cancel_import(import, discard),
-            Command::DeleteModel { model } => self.on_delete(model.root),
+            Command::DeleteModel { model } => self.on_delete(model),
+            Command::Check { model } => self.on_check(model),
             Command::Load { model, context } => self.on_load(model, context),
             Command::Unload => self.on_unload(),
             Command::Chat {
@@ -46,45 +55,33 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Command::Time { request, measure } => self.on_time(request, measure),
             Command::Stop { request } => self.on_stop(request),
             Command::Export { model } => self.on_export(model),
-            Command::Diagnostics => self.on_diagnostics(),
-            Command::ForgetFailures => {
-                self.desk.forget_failures();
-                self.desk.event(Event::FailuresForgotten);
+            Command::ForgetFailures => self.on_forget_failures(),
+            // Answered above.
+            Command::Diagnostics => {}
+            // Between tabs: a session that hears it has the work.
+            Command::TakeOver => {
+                let what = "this tab does the work already";
+                let error = words::illegal(Stage::Start, what, "go on as before");
+                self.desk.fail(Subject::Asked, error);
             }
             Command::Swarm(command) => self.on_swarm_command(command),
             Command::Prefer(wish) => self.wish = Some(wish),
             Command::ForgetKept { conversation } => self.forget_kept(conversation),
-            // Between tabs; a session has nobody to take anything from.
-            Command::TakeOver => {}
         }
     }
 
-    fn refuse(&mut self, command: &Command, error: protocol::ErrorReport) {
-        let subject = match command {
-            Command::Catalogue { .. } => Subject::Catalogue,
-            Command::Import { import, .. } | Command::CancelImport { import, .. } => {
-                Subject::Import(*import)
-            }
-            Command::Load { model, .. } => Subject::Load(*model),
-            Command::Chat { request, .. }
-            | Command::Measure { request, .. }
-            | Command::Time { request, .. }
-            | Command::Stop { request } => Subject::Request(*request),
-            Command::DeleteModel { .. }
-            | Command::Export { .. }
-            | Command::Swarm(_)
-            | Command::ListModels
-            | Command::ForgetKept { .. } => Subject::Store,
-            Command::Unload
-            | Command::Diagnostics
-            | Command::ForgetFailures
-            | Command::Prefer(_)
-            | Command::TakeOver => Subject::Start,
-        };
-        self.desk.fail(subject, error);
+    fn on_forget_failures(&mut self) {
+        self.desk.forget_failures();
+        self.desk.event(Event::FailuresForgotten);
     }
 
-    fn on_delete(&mut self, root: format::Root) {
+    fn refuse(&mut self, command: &Command, error: protocol::ErrorReport) {
+        self.desk.fail(command.subject(), error);
+    }
+
+    fn on_delete(&mut self, model: ModelId) {
+        let root = model.root;
+        self.give_up_check(root);
         self.unshare_root(root);
         let reason = if self.seat.holds(root) {
             "the model is loaded"
@@ -95,11 +92,17 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         } else if self.shelf.get(root).is_none() {
             "there is no such model"
         } else {
-            return self.remove_model(root);
+            if let Some(lent) = self.shelf.lent(root) {
+                // It is not ours to be removed.
+                self.desk.cancel_source(lent.source);
+                self.shelf.take(root);
+                return self.desk.event(Event::Models(self.shelf.list()));
+            }
+            return self.remove_model(model);
         };
         let remedy = "unload the model or cancel its import first, or list the models again";
         let error = words::illegal(Stage::Store, reason, remedy);
-        self.desk.fail(Subject::Store, error);
+        self.desk.fail(Subject::Model(model), error);
     }
 
     /// The shell hands out the file; its bytes do not come through here.
@@ -110,7 +113,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 let what = "there is no such model, or it is not whole";
                 let remedy = "list the models again; a damaged model has to be repaired first";
                 let error = words::illegal(Stage::Store, what, remedy);
-                self.desk.fail(Subject::Store, error);
+                self.desk.fail(Subject::Model(model), error);
             }
         }
     }
@@ -125,11 +128,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             }
             _ => Default::default(),
         };
-        let Some((lane, storage)) = self.lane() else {
-            return;
-        };
+        let known = self.lane();
+        let (lane, storage) = known.map(|(lane, kind)| (lane.clone(), kind)).unzip();
         let diagnostics = Diagnostics {
-            lane: lane.clone(),
+            lane,
             storage,
             scalar_calls: counters.scalar_calls,
             simd_calls: counters.simd_calls,

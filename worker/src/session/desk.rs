@@ -20,6 +20,7 @@ pub enum Owner {
     Delete,
     Load,
     Kept,
+    Check(ModelId),
     Import(ImportId),
     Share(ModelId),
 }
@@ -55,14 +56,13 @@ impl Desk {
         self.event(Event::Failed { subject, error });
     }
 
-    /// As `fail`, but what is kept for diagnostics does not name the file: names are private.
-    pub fn fail_of_file(&mut self, subject: Subject, error: ErrorReport, name: &str) {
+    /// Keeps a failure for diagnostics without the file's name: names are private.
+    pub fn record_of_file(&mut self, error: &ErrorReport, name: &str) {
         let mut record = error.clone();
         if !name.is_empty() {
             record.what = record.what.replace(name, "the file");
         }
         self.records.push(record);
-        self.event(Event::Failed { subject, error });
     }
 
     /// Asks to be called again soon. Asking twice is asking once.

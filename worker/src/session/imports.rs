@@ -20,6 +20,8 @@ mod head;
 mod job;
 mod local;
 mod opening;
+mod places;
+mod pour;
 mod receive;
 mod remote;
 
@@ -27,13 +29,13 @@ use std::collections::VecDeque;
 
 use format::{PieceIndex, Root};
 use protocol::{Event, ImportId, ImportSource, Stage as Place, Subject};
-use store::{Disk, StoreError, TransferFault, Waiting};
+use store::{Disk, RawFile, StoreError, TransferFault, WaitCause, Waiting};
 
 use super::{FileAnswer, Session, Station};
 use crate::engine::Engine;
 use crate::source::{Source, SourceFault};
 use crate::words;
-use job::{After, Bench, Happening, Job, Origin, Stage};
+use job::{After, Bench, End, Happening, Job, Origin, Stage};
 
 pub(super) use opening::keep_layer;
 pub use receive::WANTED_MAX;
@@ -41,6 +43,8 @@ pub(super) use remote::file_name;
 
 /// Imports that run or wait. Nobody drops more at a time.
 pub const IMPORTS_MAX: usize = 8;
+/// Who may ask for the same import: every tab, and a page more than once.
+const ASKERS_MAX: usize = 256;
 /// How many pieces may come wrong before nobody believes in the source.
 const STRIKES_MAX: u32 = 3;
 
@@ -72,6 +76,18 @@ impl<D> Imports<D> {
 }
 
 impl<D: Disk> Imports<D> {
+    /// The files of the active import can still be reached.
+    pub fn are_well(&self) -> bool {
+        let Some(job) = &self.active else { return true };
+        let stage = match &job.stage {
+            Stage::Receive(receive) => receive.import.is_well(),
+            Stage::Recheck(recheck) => recheck.receive.import.is_well(),
+            _ => true,
+        };
+        let mut raws = job.remotes.iter().filter_map(|remote| remote.raw.as_ref());
+        stage && raws.all(RawFile::is_well)
+    }
+
     /// A piece that has arrived already, for somebody else who wants it.
     pub fn read(&self, source: Source, piece: PieceIndex) -> Option<Vec<u8>> {
         let job = self.active.as_ref()?;
@@ -93,11 +109,22 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             Ok(origin) => origin,
             Err(fault) => return self.desk.fail(Subject::Import(import), fault.report()),
         };
+        if let Origin::Catalogue(entry) = &origin {
+            // A repair gives the file another name.
+            self.give_up_check(entry.root);
+        }
+        let queue = &mut self.imports;
+        let known = |job: &Job<D>| job.import == import || job.askers.contains(&import);
+        let is_known = queue.active.as_ref().is_some_and(known) || queue.waiting.iter().any(known);
+        let mut jobs = queue.active.iter_mut().chain(&mut queue.waiting);
+        let same = jobs.find(|job| job.is_for(&origin) && job.askers.len() < ASKERS_MAX);
+        if let Some(job) = same.filter(|_| !is_known) {
+            // One fetch for everybody who names the same.
+            return job.askers.push(import);
+        }
         let job = Job::new(import, origin);
         let queue = &self.imports;
-        let known = |job: &Job<D>| job.import == import;
-        let refused = if queue.active.as_ref().is_some_and(known) || queue.waiting.iter().any(known)
-        {
+        let refused = if is_known {
             Some("an import with this number is running")
         } else if queue.waiting.len() + 1 >= IMPORTS_MAX {
             Some("too many imports are waiting")
@@ -126,18 +153,21 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
 
     pub(super) fn cancel_import(&mut self, import: ImportId, discard: bool) {
         let after = if discard { After::Discard } else { After::Keep };
-        if let Some(at) = self
-            .imports
-            .waiting
-            .iter()
-            .position(|job| job.import == import)
-        {
+        let queue = &mut self.imports;
+        let mut jobs = queue.active.iter_mut().chain(&mut queue.waiting);
+        if let Some(job) = jobs.find(|job| job.askers.len() > 1 && job.askers.contains(&import)) {
+            // The others still want it.
+            job.askers.retain(|asker| *asker != import);
+            return self.desk.event(Event::ImportCancelled { import });
+        }
+        let is_its = |job: &Job<D>| job.askers.contains(&import);
+        if let Some(at) = self.imports.waiting.iter().position(is_its) {
             if let Some(job) = self.imports.waiting.remove(at) {
                 self.drop_sources(&job);
             }
             return self.desk.event(Event::ImportCancelled { import });
         }
-        match self.imports.active.take_if(|job| job.import == import) {
+        match self.imports.active.take_if(|job| is_its(job)) {
             Some(job) if matches!(job.stage, Stage::Closing(_)) => {
                 // Nothing is left to be stopped; its last event is on its way.
                 self.imports.active = Some(job);
@@ -158,15 +188,31 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     pub(super) fn on_import_wake(&mut self) {
         match self.imports.active.as_mut().map(Job::ready) {
             Some(Ok(Some(bytes))) => self.advance_import(bytes),
-            Some(Err(error)) => self.end_active(error.into()),
+            Some(Err(error)) => self.end_or_go_on(error.into()),
             _ => self.advance_import(Happening::Wake),
         }
     }
 
-    fn end_active(&mut self, end: job::End) {
-        if let Some(job) = self.imports.active.take() {
-            self.end_import(job, end);
+    /// The active import ends, or goes on with another source.
+    fn end_or_go_on(&mut self, end: End) {
+        match (self.imports.active.take(), end) {
+            (Some(mut job), End::BadSource(error)) if job.places.has_another() => {
+                self.desk.records.push(job.places.named(error.clone()));
+                job.places.give_up(&error);
+                self.change_place(job);
+            }
+            (Some(job), end) => self.end_import(job, end),
+            (None, _) => {}
         }
+    }
+
+    fn change_place(&mut self, mut job: Job<D>) {
+        self.drop_sources(&job);
+        job.sources.clear();
+        // Whatever it waited for, it does not wait for that source any more.
+        self.tell_lull(&job, None);
+        self.imports.active = Some(job);
+        self.advance_import(Happening::NewPlace);
     }
 
     pub(super) fn on_import_answer(
@@ -207,7 +253,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             }
             Err(fault) => {
                 let end = job.named(source, &fault);
-                return self.end_active(end);
+                return self.end_or_go_on(end);
             }
         };
         let mut remotes = job.remotes.iter_mut();
@@ -215,12 +261,12 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             return self.advance_import(Happening::Bytes { source, at, bytes });
         };
         if let Err(error) = remote.arrive(at, bytes, &mut self.desk) {
-            return self.end_active(error.into());
+            return self.end_or_go_on(error.into());
         }
         match job.ready() {
             Ok(Some(bytes)) => self.advance_import(bytes),
             Ok(None) => self.advance_import(Happening::Arrived),
-            Err(error) => self.end_active(error.into()),
+            Err(error) => self.end_or_go_on(error.into()),
         }
     }
 
@@ -243,10 +289,21 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
 
     /// Nothing comes from a source for now, or bytes come again.
     pub(super) fn on_lull(&mut self, source: Source, waiting: Option<Waiting>) {
-        let asked = |job: &&mut Job<D>| job.sources.contains(&source);
-        if let Some(job) = self.imports.active.as_mut().filter(asked) {
-            let now_ms = self.desk.now_ms;
-            let import = job.import;
+        let asked = |job: &mut Job<D>| job.sources.contains(&source) && job.cancelled.is_none();
+        let Some(mut job) = self.imports.active.take_if(asked) else {
+            return;
+        };
+        let is_servers = |waiting: Waiting| waiting.cause != WaitCause::Offline;
+        if waiting.is_some_and(is_servers) && job.places.pass_over() {
+            return self.change_place(job);
+        }
+        self.tell_lull(&job, waiting);
+        self.imports.active = Some(job);
+    }
+
+    fn tell_lull(&mut self, job: &Job<D>, waiting: Option<Waiting>) {
+        let now_ms = self.desk.now_ms;
+        for import in job.askers.iter().copied() {
             self.desk.event(Event::ImportWaiting {
                 import,
                 why: waiting.map(|waiting| words::waiting(waiting.cause).into()),
@@ -283,7 +340,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 self.drop_sources(&job);
                 self.next_import();
             }
-            Err(end) => self.end_import(job, end),
+            Err(end) => {
+                self.imports.active = Some(job);
+                self.end_or_go_on(end);
+            }
         }
     }
 
@@ -300,14 +360,18 @@ fn origin(source: ImportSource, attached: Option<u32>) -> Result<Origin, SourceF
         (ImportSource::Catalogue(entry), _) => Origin::Catalogue(entry),
         (ImportSource::Address { url }, _) => Origin::Address { url },
         (ImportSource::Invite(invited), _) => Origin::Peers(invited),
-        (ImportSource::File { name, length }, Some(number)) => {
-            let source = Source::File(number);
-            Origin::File {
-                source,
-                name,
-                length,
-            }
-        }
+        (ImportSource::File { name, length }, Some(number)) => Origin::File {
+            source: Source::File(number),
+            name,
+            length,
+            is_lent: false,
+        },
+        (ImportSource::Borrowed { name, length }, Some(number)) => Origin::File {
+            source: Source::File(number),
+            name,
+            length,
+            is_lent: true,
+        },
         (ImportSource::Files { name, files }, Some(first)) => {
             let numbers = (first..).map(Source::File);
             let files = numbers.zip(files);

@@ -48,6 +48,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             let error = words::illegal(Place::Load, what, remedy);
             return self.desk.fail(Subject::Load(id), error);
         }
+        self.give_up_check(id.root);
         if self.seat.model.is_some() {
             self.unload();
         }
@@ -57,7 +58,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         }
         let wanted = Wanted { id, wish };
         let pieces = names::pieces(id.root);
-        let op = if self.desk.names.contains(&pieces) {
+        let op = if let Some(lent) = self.shelf.lent(id.root) {
+            self.seat.loading = Some(Loading::File(wanted, Some(lent.layer.clone())));
+            FileOp::Lend(lent.source)
+        } else if self.desk.names.contains(&pieces) {
             self.seat.loading = Some(Loading::Layer(wanted));
             FileOp::Open(pieces)
         } else {
@@ -81,7 +85,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             None => self.unload(),
             Some(what) => {
                 let error = words::illegal(Place::Load, what, "stop the request first");
-                self.desk.fail(Subject::Start, error);
+                self.desk.fail(Subject::Asked, error);
             }
         }
     }

@@ -6,7 +6,8 @@
 
 use protocol::{
     CATALOGUE_SCHEMA, Catalogue, CatalogueEntry, ErrorReport, Event, Offered, PUBLISHED_SCHEMA,
-    Published, PublishedModel, Signed, Stage, Subject, TrResult, catalogue_message,
+    Published, PublishedModel, PublishedSource, Signed, Stage, Subject, TrResult,
+    catalogue_message,
 };
 use serde_json::value::RawValue;
 use store::Disk;
@@ -134,6 +135,12 @@ fn published_list(
     key: &PublicKey,
     newest: u64,
 ) -> Result<Option<Published>, ErrorReport> {
+    if let Err(SourceFault::TooLarge { most }) = bytes {
+        let most = words::megabytes(most);
+        return Err(refused(&format!(
+            "the published catalogue is larger than {most}"
+        )));
+    }
     // An app that publishes no list, and a server that answers everything with a page.
     let Some(bytes) = bytes.ok().filter(|it| !store::looks_like_a_page(it)) else {
         return Ok(None);
@@ -168,17 +175,22 @@ fn refused(what: &str) -> ErrorReport {
 
 /// Published addresses are relative to the app; an entry's are relative to the server's own list.
 fn entry(model: &PublishedModel) -> Option<CatalogueEntry> {
-    let source = model.sources.first()?;
     let seen_from_there = |url: &String| match url.contains("://") {
         true => url.clone(),
         false => format!("../{url}"),
     };
+    let mut sources = model.sources.iter().map(|source| PublishedSource {
+        url: seen_from_there(&source.url),
+        pieces_url: seen_from_there(&source.pieces_url),
+    });
+    let PublishedSource { url, pieces_url } = sources.next()?;
     Some(CatalogueEntry {
         name: model.name.clone(),
         licence: model.licence.clone(),
         root: model.root,
         length: model.length,
-        url: seen_from_there(&source.url),
-        pieces_url: seen_from_there(&source.pieces_url),
+        url,
+        pieces_url,
+        others: sources.collect(),
     })
 }

@@ -29,12 +29,12 @@ pub struct Scan {
 #[derive(Default)]
 pub struct Removals {
     names: VecDeque<String>,
-    roots: Vec<Root>,
+    models: Vec<ModelId>,
 }
 
 impl Removals {
     pub fn concern(&self, root: Root) -> bool {
-        self.roots.contains(&root)
+        self.models.iter().any(|model| model.root == root)
     }
 }
 
@@ -158,12 +158,13 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     }
 
     /// Removes everything that a model has.
-    pub(super) fn remove_model(&mut self, root: Root) {
+    pub(super) fn remove_model(&mut self, model: ModelId) {
+        let root = model.root;
         let is_idle = self.removals.names.is_empty();
         let names = files_of(root).into_iter();
         let there = names.filter(|name| self.desk.names.contains(name));
         self.removals.names.extend(there);
-        self.removals.roots.push(root);
+        self.removals.models.push(model);
         if is_idle {
             self.next_removal();
         }
@@ -176,15 +177,21 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         {
             // The files that make a model exist go first, so a model whose removal fails half
             // way is either still whole or gone.
+            let of = |model: &&ModelId| match op {
+                FileOp::Remove(name) => files_of(model.root).contains(name),
+                _ => false,
+            };
+            let model = self.removals.models.iter().find(of).copied();
             if let FileOp::Remove(name) = op
                 && let Some(names::Name::Done(root)) = names::parse(name)
             {
-                self.removals.roots.retain(|removed| *removed != root);
+                self.removals.models.retain(|removed| removed.root != root);
                 let kept = files_of(root);
                 self.removals.names.retain(|name| !kept.contains(name));
             }
             let report = words::store_error(&error, Stage::Store);
-            self.desk.fail(Subject::Store, report);
+            let subject = model.map_or(Subject::Store, Subject::Model);
+            self.desk.fail(subject, report);
         }
         self.next_removal();
     }
@@ -194,8 +201,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             self.desk.files(Owner::Delete, FileOp::Remove(name.clone()));
             return;
         }
-        for root in std::mem::take(&mut self.removals.roots) {
-            self.shelf.take(root);
+        for model in std::mem::take(&mut self.removals.models) {
+            self.shelf.take(model.root);
         }
         self.desk.event(Event::Models(self.shelf.list()));
     }

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use format::{Header, Kind, ModelId, Root};
+use format::{Header, Kind, ModelId, PieceLayer, Root};
 use protocol::{ChatAbility, ModelSummary};
 use store::{Library, Partial, Stored, names};
+
+use crate::source::Source;
 
 /// What is still to be looked at before the shelf is complete.
 #[derive(Debug)]
@@ -23,6 +25,15 @@ pub enum Look {
 #[derive(Default)]
 pub struct Shelf {
     models: BTreeMap<Root, ModelSummary>,
+    /// Files that are used where they lie.
+    lent: BTreeMap<Root, Lent>,
+}
+
+/// A person's own file, every byte of which was hashed once.
+#[derive(Clone)]
+pub struct Lent {
+    pub source: Source,
+    pub layer: PieceLayer,
 }
 
 impl Shelf {
@@ -42,7 +53,8 @@ impl Shelf {
     /// A complete model of exactly this identity that nobody found damaged.
     pub fn complete(&self, id: ModelId) -> Option<&ModelSummary> {
         let summary = self.models.get(&id.root)?;
-        let whole = summary.id == id && summary.partial.is_none();
+        // A file that is only lent may be copied all the same.
+        let whole = summary.id == id && summary.partial.is_none() && !summary.borrowed;
         (whole && !summary.damaged).then_some(summary)
     }
 
@@ -52,6 +64,19 @@ impl Shelf {
 
     pub fn take(&mut self, root: Root) {
         self.models.remove(&root);
+        self.lent.remove(&root);
+    }
+
+    /// A file is here to be used, and not to be kept.
+    pub fn lend(&mut self, summary: ModelSummary, lent: Lent) {
+        self.lent.insert(summary.id.root, lent);
+        self.put(summary);
+    }
+
+    /// The file of a model that is not stored.
+    pub fn lent(&self, root: Root) -> Option<&Lent> {
+        let is_lent = self.models.get(&root).is_some_and(|it| it.borrowed);
+        self.lent.get(&root).filter(|_| is_lent)
     }
 
     pub fn mark_damaged(&mut self, root: Root) {
@@ -79,7 +104,8 @@ impl Shelf {
     /// Bytes of complete models and verified bytes of unfinished ones.
     pub fn stored_bytes(&self) -> u64 {
         let bytes = |summary: &ModelSummary| summary.partial.unwrap_or(summary.id.length);
-        self.models.values().map(bytes).sum()
+        let stored = self.models.values().filter(|summary| !summary.borrowed);
+        stored.map(bytes).sum()
     }
 }
 
@@ -101,6 +127,7 @@ pub fn summary(id: ModelId, header: &Header, partial: Option<u64>) -> ModelSumma
         chat,
         partial,
         damaged: false,
+        borrowed: false,
     }
 }
 
@@ -120,6 +147,7 @@ pub fn nameless(id: ModelId, partial: Option<u64>) -> ModelSummary {
         chat: ChatAbility::NoTokenizer,
         partial,
         damaged: false,
+        borrowed: false,
     }
 }
 

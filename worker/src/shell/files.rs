@@ -10,6 +10,7 @@ use store::opfs::{OpfsCatalog, OpfsDisk, estimate};
 use store::{Catalog, Disk, Estimate, MemoryCatalog, MemoryDisk, Operation, StoreError, names};
 use web_sys::{Blob, FileSystemReadWriteOptions};
 
+use super::lent::LentFile;
 use crate::engine::module::ReadIntoView;
 use crate::session::{FileAnswer, FileOp};
 
@@ -28,6 +29,7 @@ pub enum BrowserDisk {
     Opfs(OpfsDisk),
     IndexedDb(IndexedDbDisk),
     Memory(MemoryDisk),
+    Lent(LentFile),
 }
 
 impl Directory {
@@ -98,6 +100,8 @@ async fn later<C: LaterCatalog>(
     match op {
         FileOp::List => directory.list().await.map(FileAnswer::Listed),
         FileOp::Estimate => Ok(FileAnswer::Estimate(estimate().await)),
+        // Of no directory.
+        FileOp::Lend(_) => Err(StoreError::Closed),
         FileOp::Open(name) => {
             let opened = directory.open(&name).await;
             opened.map(|opened| FileAnswer::Opened(disk(opened)))
@@ -119,6 +123,7 @@ fn in_memory(directory: &MemoryCatalog, op: FileOp) -> Result<FileAnswer<Browser
     match op {
         FileOp::List => directory.list().map(FileAnswer::Listed),
         FileOp::Estimate => Ok(FileAnswer::Estimate(Estimate::default())),
+        FileOp::Lend(_) => Err(StoreError::Closed),
         FileOp::Open(name) => directory.open(&name).map(opened),
         FileOp::Create(name) => directory.create(&name).map(opened),
         FileOp::Rename { from, to } => directory.rename(&from, &to).map(|()| FileAnswer::Done),
@@ -147,6 +152,7 @@ macro_rules! either {
             BrowserDisk::Opfs($disk) => $call,
             BrowserDisk::IndexedDb($disk) => $call,
             BrowserDisk::Memory($disk) => $call,
+            BrowserDisk::Lent($disk) => $call,
         }
     };
 }
@@ -183,6 +189,10 @@ impl ReadIntoView for BrowserDisk {
             BrowserDisk::Opfs(disk) => opfs_into_view(disk, at, view),
             BrowserDisk::IndexedDb(disk) => copied_into_view(disk, PIECE_BYTES, at, view),
             BrowserDisk::Memory(disk) => copied_into_view(disk, COPY_BYTES, at, view),
+            BrowserDisk::Lent(disk) => {
+                let bytes = disk.bytes(at, view.length());
+                bytes.map(|bytes| view.set(&bytes, 0)).is_ok()
+            }
         }
     }
 }

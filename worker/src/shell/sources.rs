@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use js_sys::Uint8Array;
+use store::StoreError;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
@@ -14,6 +15,9 @@ use web_sys::{
     ReadableStreamReadResult, Request, RequestCache, RequestInit, Response, Url,
 };
 
+use super::files::BrowserDisk;
+use super::lent::LentFile;
+use crate::session::FileAnswer;
 use crate::source::{Source, SourceFault, beginning};
 
 /// Where the server's models are, relative to the worker's script.
@@ -75,6 +79,19 @@ impl Sources {
         addresses
             .get(&source)
             .map_or_else(String::new, |address| address.url.clone())
+    }
+
+    /// A file as a disk, for as long as it is used where it lies.
+    pub fn lend(&self, source: Source) -> Result<FileAnswer<BrowserDisk>, StoreError> {
+        let file = match source {
+            Source::File(number) => self.files.borrow().get(&number).cloned(),
+            Source::Address(_) | Source::Peers(_) => None,
+        };
+        let file = file.ok_or_else(|| StoreError::NotFound {
+            name: "the file that was chosen".into(),
+        })?;
+        let disk = LentFile::open(file)?;
+        Ok(FileAnswer::Opened(BrowserDisk::Lent(disk)))
     }
 
     /// Exactly `len` bytes of a file from `at` on. The future does not borrow anything.

@@ -74,7 +74,10 @@ impl Worker {
             self.open_wires();
         }
         let ticking = Rc::clone(&self);
-        let tick = Closure::<dyn FnMut()>::new(move || ticking.tab(TabInput::Tick));
+        let tick = Closure::<dyn FnMut()>::new(move || {
+            let now_ms = Date::now() as u64;
+            ticking.tab(TabInput::Tick { now_ms });
+        });
         let ticks = tick.into_js_value();
         let begun = self
             .scope
@@ -171,11 +174,34 @@ impl Worker {
                     give_back.call0(&JsValue::NULL).ok();
                 }
             }
+            (TabOutput::Check, _) => self.check_up(),
             (TabOutput::Seek, _) => self.own(Way::Wait),
             (TabOutput::Steal, _) => self.own(Way::Steal),
             // A tab that is alone has nobody to say it to.
             (_, None) => {}
         }
+    }
+
+    /// Before anything is done: after a sleep it is not certain that this worker may.
+    pub(super) fn is_in_doubt(self: &Rc<Self>) -> bool {
+        let now_ms = Date::now() as u64;
+        self.tab(TabInput::Work { now_ms });
+        self.tab.borrow().is_in_doubt()
+    }
+
+    /// After a sleep: is the lock still held, and are engine and files what they were?
+    fn check_up(self: &Rc<Self>) {
+        let worker = Rc::clone(self);
+        let term = self.term.get();
+        wasm_bindgen_futures::spawn_local(async move {
+            let holds = locks::holds(worker.me).await;
+            let is_well = holds && worker.session.borrow_mut().is_well();
+            worker.tab(TabInput::Checked { is_well });
+            let doubted = worker.doubted.take();
+            if worker.term.get() == term {
+                doubted.into_iter().for_each(|input| worker.give(input));
+            }
+        });
     }
 
     fn own(self: &Rc<Self>, way: Way) {

@@ -10,7 +10,9 @@ mod told;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use format::ModelId;
-use protocol::{ClientId, Command, Event, ImportId, RequestId};
+use protocol::{ClientId, Command, Event, ImportId, RequestId, Stage};
+
+use crate::words;
 
 /// Tabs that one owner serves. A person who has more open will close some.
 pub const CLIENTS_MAX: usize = 64;
@@ -22,6 +24,8 @@ const FOREIGN: u32 = 1 << 31;
 pub enum HubOutput {
     Session(Command, Option<u32>),
     Client(ClientId, Event),
+    /// The file with this number is of no more use here.
+    LetGo(u32),
 }
 
 pub struct Hub {
@@ -35,6 +39,12 @@ pub struct Hub {
     diagnoses: VecDeque<ClientId>,
     offers: VecDeque<ClientId>,
     exports: Vec<(ClientId, ModelId)>,
+    /// Who asked for something about which stored model and was not answered.
+    wishes: Vec<(ClientId, ModelId)>,
+    /// Who asked for the model to be put away.
+    unloads: VecDeque<ClientId>,
+    /// The highest number that each page has used.
+    begun: BTreeMap<ClientId, u32>,
     /// Who asked for which model and was not answered.
     loads: Vec<(ClientId, ModelId)>,
     /// The load that the session was last given.
@@ -49,6 +59,8 @@ struct Import {
     client: ClientId,
     theirs: ImportId,
     name: String,
+    /// The number of another tab's file, which is held here as long as it is read.
+    file: Option<u32>,
 }
 
 /// What a tab that comes later must be told.
@@ -72,6 +84,9 @@ impl Hub {
             diagnoses: VecDeque::new(),
             offers: VecDeque::new(),
             exports: Vec::new(),
+            wishes: Vec::new(),
+            unloads: VecDeque::new(),
+            begun: BTreeMap::new(),
             loads: Vec::new(),
             wanted: None,
             prefers: false,
@@ -119,6 +134,9 @@ impl Hub {
         self.offers.retain(|asker| *asker != client);
         self.loads.retain(|(asker, _)| *asker != client);
         self.exports.retain(|(asker, _)| *asker != client);
+        self.wishes.retain(|(asker, _)| *asker != client);
+        self.unloads.retain(|asker| *asker != client);
+        self.begun.remove(&client);
         let requests = self.requests.iter();
         let requests: Vec<RequestId> = requests
             .filter(|(_, (of, _))| *of == client)
@@ -138,12 +156,34 @@ impl Hub {
         }
     }
 
+    /// Files of other tabs that imports still read.
+    pub fn files(&self) -> impl Iterator<Item = u32> {
+        self.imports.values().filter_map(|import| import.file)
+    }
+
     fn number(&mut self, client: ClientId, theirs: u32) -> u32 {
+        let begun = self.begun.entry(client).or_default();
+        *begun = theirs.max(*begun);
         if client == self.me {
             return theirs;
         }
         self.last = self.last.checked_add(1).unwrap_or(FOREIGN);
         self.last
+    }
+
+    /// Nothing of this number is under way. One whose end was told just before needs no more words.
+    fn is_unknown(&mut self, client: ClientId, theirs: u32, command: &Command) {
+        let begun = self.begun.get(&client).copied().unwrap_or(0);
+        if theirs > begun {
+            let what = "nothing with this number was asked for";
+            self.refuse(client, command, what, "go on as before");
+        }
+    }
+
+    fn refuse(&mut self, client: ClientId, command: &Command, what: &str, remedy: &str) {
+        let subject = command.subject();
+        let error = words::illegal(Stage::Start, what, remedy);
+        self.tell(client, Event::Failed { subject, error });
     }
 
     fn everybody(&self) -> impl Iterator<Item = ClientId> {

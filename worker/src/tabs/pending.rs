@@ -10,7 +10,8 @@ pub struct Pending {
     /// As they were asked for, so that they can be asked for again: pieces that are verified
     /// already are not fetched twice.
     imports: BTreeMap<ImportId, (Command, Option<u32>)>,
-    cancelling: Vec<ImportId>,
+    /// With the numbers of their files.
+    cancelling: BTreeMap<ImportId, Option<u32>>,
 }
 
 /// What an owner left undone when it went.
@@ -21,7 +22,7 @@ pub struct Left {
     /// These are to be given again, with the number of a file.
     pub again: Vec<(Command, Option<u32>)>,
     /// These were to be stopped, and are.
-    pub cancelled: Vec<ImportId>,
+    pub cancelled: Vec<(ImportId, Option<u32>)>,
 }
 
 impl Pending {
@@ -39,8 +40,10 @@ impl Pending {
                 self.imports.insert(*import, again);
             }
             // A stopped import must not begin again with the next owner.
-            Command::CancelImport { import, .. } if self.imports.remove(import).is_some() => {
-                self.cancelling.push(*import);
+            Command::CancelImport { import, .. } => {
+                let stopped = self.imports.remove(import);
+                self.cancelling
+                    .extend(stopped.map(|(_, file)| (*import, file)));
             }
             _ => {}
         }
@@ -65,8 +68,9 @@ impl Pending {
                 subject: Subject::Import(import),
                 ..
             } => {
-                self.cancelling.retain(|pending| pending != import);
-                self.imports.remove(import)?.1
+                let stopped = self.cancelling.remove(import);
+                let running = self.imports.remove(import).map(|(_, file)| file);
+                stopped.or(running).flatten()
             }
             _ => None,
         }
@@ -78,7 +82,7 @@ impl Pending {
         Left {
             requests: std::mem::take(&mut self.requests),
             again: imports.into_values().collect(),
-            cancelled: std::mem::take(&mut self.cancelling),
+            cancelled: std::mem::take(&mut self.cancelling).into_iter().collect(),
         }
     }
 }
@@ -86,7 +90,9 @@ impl Pending {
 /// What a person knows the source by.
 pub fn name_of(source: &ImportSource) -> String {
     match source {
-        ImportSource::File { name, .. } | ImportSource::Files { name, .. } => name.clone(),
+        ImportSource::File { name, .. }
+        | ImportSource::Files { name, .. }
+        | ImportSource::Borrowed { name, .. } => name.clone(),
         ImportSource::Catalogue(entry) => entry.name.clone(),
         ImportSource::Invite(invited) => invited.name.clone(),
         ImportSource::Address { url } => {

@@ -5,13 +5,14 @@
 //! owner that slept through its own end: what it says is not heard, and when it hears of a higher
 //! epoch, or that its lock was taken, it lets go of its files before it does anything else.
 
+mod ended;
 mod heard;
+mod slept;
 
 use std::collections::VecDeque;
 
 use protocol::{
-    Ask, Call, ClientId, Command, Edition, Epoch, Event, Stage, Subject, TabRole, Tell, ToClient,
-    ToOwner,
+    Ask, Call, ClientId, Command, Edition, Epoch, Event, Stage, TabRole, Tell, ToClient, ToOwner,
 };
 
 use super::hub::{Hub, HubOutput};
@@ -51,8 +52,12 @@ pub enum TabInput {
     Gone(ClientId),
     /// Of this worker's own session.
     Session(Event),
-    /// A second has passed.
-    Tick,
+    /// A second has passed; since 1970, by a clock that goes on while the device sleeps.
+    Tick { now_ms: u64 },
+    /// Work is about to go on.
+    Work { now_ms: u64 },
+    /// What [`TabOutput::Check`] found: the lock is this worker's, and engine and files are well.
+    Checked { is_well: bool },
 }
 
 #[derive(Debug, PartialEq)]
@@ -86,6 +91,9 @@ pub enum TabOutput {
     Seek,
     /// Take the lock from whoever has it.
     Steal,
+    /// Look whether the lock is still held and whether engine and files are well, and do no work
+    /// before that is known.
+    Check,
 }
 
 enum Stand {
@@ -108,6 +116,10 @@ pub struct Tab {
     /// Seconds since the owner was heard.
     quiet: u32,
     told: Option<(TabRole, Epoch)>,
+    /// When this was last heard of time; a gap means that the device slept.
+    seen_ms: Option<u64>,
+    /// Owner: what came since a sleep, until it is known that nothing was lost by it.
+    doubt: Option<VecDeque<TabInput>>,
     out: VecDeque<TabOutput>,
 }
 
@@ -125,6 +137,8 @@ impl Tab {
             leaving: false,
             quiet: 0,
             told: None,
+            seen_ms: None,
+            doubt: None,
             out: [TabOutput::Seek, TabOutput::Call(Call::Who { client: me })].into(),
         }
     }
@@ -137,7 +151,36 @@ impl Tab {
         matches!(self.stand, Stand::Owning { .. })
     }
 
+    /// Nothing may be done before a check is answered.
+    pub fn is_in_doubt(&self) -> bool {
+        self.doubt.is_some()
+    }
+
     pub fn handle(&mut self, input: TabInput) {
+        if let TabInput::Tick { now_ms } | TabInput::Work { now_ms } = input {
+            self.notice_sleep(now_ms);
+        }
+        // What others say of themselves and of the lock is heard at once.
+        let can_wait = matches!(
+            input,
+            TabInput::Page { .. }
+                | TabInput::Asked { .. }
+                | TabInput::Gone(_)
+                | TabInput::Session(_)
+        );
+        match &mut self.doubt {
+            Some(waiting) if can_wait => waiting.push_back(input),
+            _ => self.take(input),
+        }
+        if !self.owns() {
+            // Another one works, or this one begins anew: there is nothing left to doubt.
+            self.end_doubt();
+        }
+        self.drain_hub();
+        self.leave_if_idle();
+    }
+
+    fn take(&mut self, input: TabInput) {
         match input {
             TabInput::Page { command, attached } => self.on_page(command, attached),
             TabInput::Call(call) => self.on_call(call),
@@ -155,18 +198,22 @@ impl Tab {
                     hub.event(event);
                 }
             }
-            TabInput::Tick => self.on_tick(),
+            TabInput::Tick { .. } => self.on_tick(),
+            TabInput::Work { .. } => {}
+            TabInput::Checked { is_well: true } => self.end_doubt(),
+            // Files and engine are begun anew, by this worker or by another one.
+            TabInput::Checked { is_well: false } if self.doubt.is_some() => self.on_deposed(),
+            TabInput::Checked { .. } => {}
         }
-        self.drain_hub();
-        self.leave_if_idle();
     }
 
     fn on_page(&mut self, command: Command, attached: Option<u32>) {
         if command == Command::TakeOver {
             if matches!(self.told, Some((TabRole::Silent, _))) {
-                self.out.push_back(TabOutput::Steal);
+                return self.out.push_back(TabOutput::Steal);
             }
-            return;
+            let what = "the tab that does the work answers";
+            return self.refuse(&command, what, "go on as before");
         }
         let me = self.me;
         match &mut self.stand {
@@ -188,15 +235,17 @@ impl Tab {
             }
             Stand::Seeking | Stand::Following { .. } => {
                 let what = "too many commands came before the worker was ready";
-                let error = words::illegal(Stage::Start, what, "wait until the worker is ready");
-                let subject = Subject::Start;
-                self.page(Event::Failed { subject, error });
+                self.refuse(&command, what, "wait until the worker is ready");
+                self.out.extend(attached.map(TabOutput::LetGo));
             }
-            Stand::Outdated => {
-                self.pending.asked(&command, attached);
-                self.give_up();
-            }
+            Stand::Outdated => self.refuse_outdated(&command, attached),
         }
+    }
+
+    fn refuse(&mut self, command: &Command, what: &str, remedy: &str) {
+        let subject = command.subject();
+        let error = words::illegal(Stage::Start, what, remedy);
+        self.page(Event::Failed { subject, error });
     }
 
     fn on_granted(&mut self, now_ms: u64) {
@@ -233,7 +282,7 @@ impl Tab {
             return;
         }
         // Files first: nothing is written after this.
-        self.out.push_back(TabOutput::Stop);
+        self.stop();
         self.stand = Stand::Seeking;
         self.keep_for_next();
         self.out.push_back(TabOutput::Seek);
@@ -260,56 +309,6 @@ impl Tab {
         if self.quiet == SILENT_AFTER {
             self.tell_role(TabRole::Silent, self.newest);
         }
-    }
-
-    /// A later edition waits, and nobody waits for an answer.
-    fn leave_if_idle(&mut self) {
-        if let Stand::Owning { epoch, hub } = &self.stand
-            && self.leaving
-            && hub.is_idle()
-        {
-            self.retire(*epoch);
-        }
-    }
-
-    /// From now on this tab only shows that it must be loaded again.
-    fn retire(&mut self, epoch: Epoch) {
-        if self.owns() {
-            self.out.push_back(TabOutput::Stop);
-        }
-        self.stand = Stand::Outdated;
-        for (command, attached) in self.held.drain(..) {
-            self.pending.asked(&command, attached);
-        }
-        self.give_up();
-        self.tell_role(TabRole::Outdated, epoch);
-    }
-
-    /// What the last owner left undone ends here, but for what can be asked of the next one.
-    fn keep_for_next(&mut self) {
-        for again in self.interrupt().into_iter().rev() {
-            self.held.push_front(again);
-        }
-    }
-
-    /// There will be no next one for this tab.
-    fn give_up(&mut self) {
-        for (command, _) in self.interrupt() {
-            if let Command::Import { import, .. } = command {
-                self.page(Event::ImportCancelled { import });
-            }
-        }
-    }
-
-    fn interrupt(&mut self) -> Vec<(Command, Option<u32>)> {
-        let left = self.pending.interrupt();
-        for request in left.requests {
-            self.page(Event::Interrupted { request });
-        }
-        for import in left.cancelled {
-            self.page(Event::ImportCancelled { import });
-        }
-        left.again
     }
 
     fn give_held(&mut self) {
@@ -360,6 +359,7 @@ impl Tab {
                 Some(HubOutput::Session(command, attached)) => {
                     self.out.push_back(TabOutput::Session { command, attached });
                 }
+                Some(HubOutput::LetGo(file)) => self.out.push_back(TabOutput::LetGo(file)),
                 Some(HubOutput::Client(client, event)) if client == self.me => self.page(event),
                 Some(HubOutput::Client(client, event)) => {
                     let tell = Tell::Event(event);

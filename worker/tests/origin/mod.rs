@@ -4,7 +4,7 @@
 pub mod page;
 pub mod session;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use protocol::{Call, ClientId, Edition, Event, ToClient, ToOwner};
 use worker::tabs::{Tab, TabInput, TabOutput};
@@ -51,6 +51,7 @@ enum Parcel {
     Granted,
     Deposed,
     Gone(ClientId),
+    Checked,
 }
 
 pub struct SimTab {
@@ -64,6 +65,11 @@ pub struct SimTab {
     pub frozen: bool,
     listens: u64,
     watched: Vec<ClientId>,
+    /// Files that its worker holds: those of its own page, and those that others have sent.
+    pub files: BTreeSet<u32>,
+    last_file: u32,
+    /// How often it looked whether it still owns.
+    pub checks: u32,
 }
 
 pub struct Origin {
@@ -109,6 +115,9 @@ impl Origin {
             frozen: false,
             listens: 0,
             watched: Vec::new(),
+            files: BTreeSet::new(),
+            last_file: 0,
+            checks: 0,
         });
         self.drain(at);
         at
@@ -150,7 +159,8 @@ impl Origin {
         }
         let works = |tab: &SimTab| {
             let session = tab.session.as_ref();
-            tab.alive && !tab.frozen && session.is_some_and(SimSession::has_work)
+            let may = tab.alive && !tab.frozen && !tab.tab.is_in_doubt();
+            may && session.is_some_and(SimSession::has_work)
         };
         let workers: Vec<usize> = (0..self.tabs.len())
             .filter(|at| works(&self.tabs[*at]))
@@ -166,6 +176,11 @@ impl Origin {
             Some(pipe) => self.deliver(pipe),
             None => {
                 let at = workers[self.dice.below(workers.len())];
+                let now_ms = self.now_ms;
+                self.give(at, TabInput::Work { now_ms });
+                if self.tabs[at].tab.is_in_doubt() {
+                    return true;
+                }
                 let events = self.tabs[at].session.as_mut().map(SimSession::step);
                 for event in events.unwrap_or_default() {
                     self.give(at, TabInput::Session(event));
@@ -173,6 +188,19 @@ impl Origin {
             }
         }
         true
+    }
+
+    /// Everybody sleeps, and nobody is told: the lid is closed.
+    pub fn sleep(&mut self, seconds: u64) {
+        self.now_ms += 1_000 * seconds;
+    }
+
+    /// The page of a tab gives its worker a file.
+    pub fn attach(&mut self, at: usize) -> u32 {
+        let tab = &mut self.tabs[at];
+        tab.last_file += 1;
+        tab.files.insert(tab.last_file);
+        tab.last_file
     }
 
     pub fn give(&mut self, at: usize, input: TabInput) {
@@ -184,7 +212,8 @@ impl Origin {
         self.now_ms += 1_000;
         for at in 0..self.tabs.len() {
             if self.tabs[at].alive && !self.tabs[at].frozen {
-                self.give(at, TabInput::Tick);
+                let now_ms = self.now_ms;
+                self.give(at, TabInput::Tick { now_ms });
             }
         }
     }
@@ -225,17 +254,24 @@ impl Origin {
         };
         let Some(to) = to else { return };
         let now_ms = self.now_ms;
-        self.give(
-            to,
-            match parcel {
-                Parcel::Call(call) => TabInput::Call(call),
-                Parcel::Asked(asked, attached) => TabInput::Asked { asked, attached },
-                Parcel::Told(told) => TabInput::Told(told),
-                Parcel::Granted => TabInput::Granted { now_ms },
-                Parcel::Deposed => TabInput::Deposed,
-                Parcel::Gone(client) => TabInput::Gone(client),
-            },
-        );
+        let input = match parcel {
+            Parcel::Call(call) => TabInput::Call(call),
+            Parcel::Asked(asked, attached) => {
+                // The receiver's worker has a handle of its own then.
+                let attached = attached.map(|_| self.attach(to));
+                TabInput::Asked { asked, attached }
+            }
+            Parcel::Told(told) => TabInput::Told(told),
+            Parcel::Granted => TabInput::Granted { now_ms },
+            Parcel::Deposed => TabInput::Deposed,
+            Parcel::Gone(client) => TabInput::Gone(client),
+            Parcel::Checked => {
+                let has_lock = self.lock_holder == Some(to);
+                let is_well = has_lock && self.files_holder.is_none_or(|at| at == to);
+                TabInput::Checked { is_well }
+            }
+        };
+        self.give(to, input);
     }
 
     fn drain(&mut self, at: usize) {
@@ -277,10 +313,15 @@ impl Origin {
                 self.tabs[at].waits_for_files = true;
             }
             TabOutput::Session { command, .. } => {
+                assert!(!self.tabs[at].tab.is_in_doubt(), "work in doubt");
                 let session = &mut self.tabs[at].session;
                 session.get_or_insert_with(SimSession::new).command(command);
             }
-            TabOutput::LetGo(_) => {}
+            TabOutput::LetGo(file) => drop(self.tabs[at].files.remove(&file)),
+            TabOutput::Check => {
+                self.tabs[at].checks += 1;
+                self.send(Pipe::Lock(at), Parcel::Checked);
+            }
             TabOutput::Stop => self.stop(at),
             TabOutput::Seek if self.lock_holder.is_none() => {
                 self.lock_holder = Some(at);

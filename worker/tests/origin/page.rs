@@ -26,7 +26,7 @@ pub struct Asked {
 
 pub struct SimPage {
     number: usize,
-    last: u32,
+    pub last: u32,
     pub asked: BTreeMap<RequestId, Asked>,
     /// True when it has ended.
     pub imports: BTreeMap<ImportId, bool>,
@@ -125,7 +125,13 @@ impl SimPage {
             Event::Failed {
                 subject: Subject::Request(request),
                 ..
-            } => self.end(request, Ended::Failed),
+            } => {
+                // What ended before, or was never asked for, cannot be stopped: that is no end.
+                let asked = self.asked.get(&request);
+                if asked.is_some_and(|asked| asked.ended.is_none()) {
+                    self.end(request, Ended::Failed);
+                }
+            }
             Event::ImportCancelled { import } => {
                 let ended = self.imports.get_mut(&import).expect("an own import");
                 assert!(!*ended, "an import ended twice");

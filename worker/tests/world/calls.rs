@@ -1,7 +1,11 @@
 //! Loading and measuring in few words.
 
 use format::{Digest, ModelId};
-use protocol::{Command, ErrorReport, Event, Measure, Mode, RequestId, Subject, TrResult};
+use protocol::{
+    Command, ErrorReport, Event, ImportId, ImportSource, Measure, Mode, RequestId, Subject,
+    TrResult,
+};
+use worker::Input;
 
 use super::World;
 use super::models::Stored;
@@ -57,5 +61,42 @@ impl World {
         let error = self.failure(subject);
         assert_eq!(error.code, TrResult::IllegalState, "{error:?}");
         error
+    }
+
+    /// A file that is to be used and not kept; does not run.
+    pub fn lend_file(&mut self, name: &str, bytes: Vec<u8>) -> ImportId {
+        self.imports += 1;
+        let import = ImportId(self.imports);
+        self.attached += 1;
+        let length = bytes.len() as u64;
+        self.files.insert(self.attached, bytes);
+        let name = name.to_owned();
+        let source = ImportSource::Borrowed { name, length };
+        self.give(Input::Command {
+            command: Command::Import { import, source },
+            attached: Some(self.attached),
+        });
+        import
+    }
+
+    /// A bit of a file flips while nobody looks.
+    pub fn change_file(&mut self, number: u32, at: usize) {
+        let file = self.files.get_mut(&number).expect("a file");
+        file[at] ^= 1;
+    }
+
+    /// Files of people that the session still needs.
+    pub fn files_held(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The newest failure of a subject.
+    pub fn failure(&self, subject: Subject) -> &ErrorReport {
+        let mut failures = self.events.iter().rev();
+        let found = failures.find_map(|event| match event {
+            Event::Failed { subject: of, error } if *of == subject => Some(error),
+            _ => None,
+        });
+        found.expect("it has failed")
     }
 }

@@ -10,12 +10,12 @@ mod server;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use format::PIECE_BYTES;
+use format::{ModelId, PIECE_BYTES};
 use protocol::{
     Command, ErrorReport, Event, ImportId, ImportSource, LaneId, LaneReport, ModelSummary,
     NamedFile, RequestId, StorageKind, Subject,
 };
-use store::{Catalog, Estimate, MemoryCatalog, MemoryDisk};
+use store::{Catalog, Disk, Estimate, MemoryCatalog, MemoryDisk};
 use worker::session::FetchId;
 use worker::{
     FileAnswer, FileOp, Input, NativeEngine, Output, PublicKey, Session, Source, SourceFault, Start,
@@ -41,9 +41,13 @@ pub struct World {
     pub server: BTreeMap<String, Vec<u8>>,
     /// Answers these addresses with a fault instead.
     pub faults: BTreeMap<String, SourceFault>,
+    /// These addresses answer with the whole file, in chunks and without its length.
+    pub endless: BTreeSet<String>,
     /// Every range that the server was asked for: address, first byte, length.
     pub asked: Vec<(String, u64, u32)>,
     pub estimate: Estimate,
+    /// Models whose files were to be given to the page.
+    pub handed_out: Vec<ModelId>,
     files: BTreeMap<u32, Vec<u8>>,
     named: BTreeMap<Source, String>,
     /// Bodies that are being read, and how far.
@@ -79,8 +83,10 @@ impl World {
             events: Vec::new(),
             server: BTreeMap::new(),
             faults: BTreeMap::new(),
+            endless: BTreeSet::new(),
             asked: Vec::new(),
             estimate: Estimate::default(),
+            handed_out: Vec::new(),
             files: BTreeMap::new(),
             named: BTreeMap::new(),
             bodies: BTreeMap::new(),
@@ -94,6 +100,12 @@ impl World {
     }
 
     pub fn start(&mut self, engine: Engine) {
+        self.begin_start(engine);
+        self.run();
+    }
+
+    /// The engine is there; the directory has not been read.
+    pub fn begin_start(&mut self, engine: Engine) {
         self.give(Input::Started(Start {
             engine,
             lane: LaneReport {
@@ -107,7 +119,6 @@ impl World {
             publisher: Some(PublicKey(PUBLISHER)),
             receipt: Box::default(),
         }));
-        self.run();
     }
 
     /// One input; what it asks for waits until a `turn`.
@@ -141,10 +152,10 @@ impl World {
             Output::Event(_)
             | Output::EngineLost
             | Output::ForgetFailures
-            | Output::HandOut(_)
             | Output::ReleaseStored(_) => {}
             Output::PeerSend { link, bytes } => self.said.push_back((link, bytes)),
             Output::ReadStored { model, piece } => self.read_stored(model, piece),
+            Output::HandOut(model) => self.handed_out.push(model),
             Output::Address { source, url } => {
                 self.named.insert(source, url);
             }
@@ -233,6 +244,18 @@ impl World {
             FileOp::List => directory.list().map(FileAnswer::Listed),
             FileOp::Estimate => Ok(FileAnswer::Estimate(self.estimate)),
             FileOp::Open(name) => directory.open(&name).map(FileAnswer::Opened),
+            FileOp::Lend(source) => {
+                let file = match source {
+                    Source::File(number) => self.files.get(&number),
+                    _ => None,
+                };
+                let lent = MemoryCatalog::default();
+                let mut disk = lent.create("lent")?;
+                let name = "lent".into();
+                let file = file.ok_or(store::StoreError::NotFound { name })?;
+                disk.write_at(0, file)?;
+                Ok(FileAnswer::Opened(disk))
+            }
             FileOp::Create(name) => directory.create(&name).map(FileAnswer::Opened),
             FileOp::Rename { from, to } => directory.rename(&from, &to).map(|()| FileAnswer::Done),
             FileOp::Remove(name) => directory.remove(&name).map(|()| FileAnswer::Done),
@@ -345,16 +368,6 @@ impl World {
             }
         }
         pieces
-    }
-
-    /// The newest failure of a subject.
-    pub fn failure(&self, subject: Subject) -> &protocol::ErrorReport {
-        let mut failures = self.events.iter().rev();
-        let found = failures.find_map(|event| match event {
-            Event::Failed { subject: of, error } if *of == subject => Some(error),
-            _ => None,
-        });
-        found.expect("it has failed")
     }
 }
 

@@ -37,6 +37,7 @@ impl Stored {
             length: self.id().length,
             url: self.url.clone(),
             pieces_url: self.pieces_url(),
+            others: Vec::new(),
         }
     }
 

@@ -83,8 +83,8 @@ fn a_benchmark_gives_every_figure() {
     app.apply(
         NOW,
         Event::Diagnostics(Box::new(Diagnostics {
-            lane,
-            storage: StorageKind::Opfs,
+            lane: Some(lane),
+            storage: Some(StorageKind::Opfs),
             scalar_calls: 1,
             simd_calls: 2,
             fit: None,

@@ -79,11 +79,11 @@ pub fn wrong_piece(error: &StoreError, bytes: &[u8]) -> End {
     page_or(bytes, report)
 }
 
-/// Names a web page as such, and otherwise reports what was found.
+/// A source gave something else: a web page is named as such, otherwise what was found.
 pub fn page_or(bytes: &[u8], report: ErrorReport) -> End {
     if looks_like_a_page(bytes) {
         let first = beginning(bytes);
         return SourceFault::Page { first }.into();
     }
-    report.into()
+    End::BadSource(report)
 }

@@ -8,6 +8,7 @@ use store::{Disk, StoreError, names};
 
 use super::convert_in::Sink;
 use super::job::{After, Bench, End, Job, Stage};
+use super::remote::Remote;
 use crate::engine::Engine;
 use crate::session::desk::Desk;
 use crate::session::shelf::{Shelf, files_of, nameless_of};
@@ -98,24 +99,56 @@ impl<D: Disk> Job<D> {
         }
     }
 
+    /// What the storage refused; of a full one, how much room is missing.
+    fn storage_report(&self, error: &StoreError) -> ErrorReport {
+        match error {
+            StoreError::Quota { needed } => words::no_room_midway((*needed).max(self.missing())),
+            error => words::store_error(error, Place::Store),
+        }
+    }
+
+    /// Bytes that are still to be written.
+    fn missing(&self) -> u64 {
+        let lacks = |remote: &Remote<D>| {
+            let length = remote.length.unwrap_or(0);
+            length.saturating_sub(remote.bytes())
+        };
+        let remotes: u64 = self.remotes.iter().map(lacks).sum();
+        let rest = match &self.stage {
+            Stage::Receive(receive) => {
+                let progress = receive.import.progress();
+                progress.bytes_total - progress.bytes
+            }
+            Stage::Opening(opening) => opening.layer.id.length,
+            Stage::Convert(convert) => convert.lacks(),
+            _ => 0,
+        };
+        remotes + rest
+    }
+
     fn tell_outcome(&self, outcome: Outcome, desk: &mut Desk, shelf: &mut Shelf) {
-        let import = self.import;
-        match outcome {
-            Outcome::Imported {
-                model,
-                already_here,
-            } => {
-                shelf.put(model.clone());
-                desk.event(Event::Imported {
-                    import,
+        if let Outcome::Imported { model, .. } = &outcome {
+            shelf.put(model.clone());
+        }
+        if let Outcome::Failed(error) = &outcome {
+            desk.record_of_file(error, self.name());
+        }
+        for import in self.askers.iter().copied() {
+            desk.event(match &outcome {
+                Outcome::Imported {
                     model,
                     already_here,
-                });
-            }
-            Outcome::Cancelled => desk.event(Event::ImportCancelled { import }),
-            Outcome::Failed(error) => {
-                desk.fail_of_file(Subject::Import(import), error, self.name());
-            }
+                } => Event::Imported {
+                    import,
+                    model: model.clone(),
+                    already_here: *already_here,
+                },
+                Outcome::Cancelled => Event::ImportCancelled { import },
+                Outcome::Failed(error) => Event::Failed {
+                    subject: Subject::Import(import),
+                    error: error.clone(),
+                },
+            });
         }
     }
 }
@@ -132,6 +165,8 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 }
             }
             End::Refused(error) => Outcome::Failed(error),
+            End::Storage(error) => Outcome::Failed(job.storage_report(&error)),
+            End::BadSource(error) => Outcome::Failed(job.places.named(error)),
         };
         // What no later start can use goes: the model is here already, or is none.
         let is_useful = match &outcome {
@@ -156,6 +191,9 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     fn leave_remotes(&mut self, job: &mut Job<D>, is_useful: bool) -> Vec<String> {
         let mut names = Vec::new();
         for mut remote in std::mem::take(&mut job.remotes) {
+            // Of a file without an end no later start can tell what is missing.
+            let is_growing = remote.raw.as_ref().is_some_and(|raw| raw.is_growing());
+            let is_useful = is_useful && !is_growing;
             let there = [store::names::raw(remote.key), store::names::got(remote.key)];
             let there = there
                 .into_iter()

@@ -71,6 +71,17 @@ impl<D> Sink<D> {
     }
 }
 
+impl<D: Disk> Convert<D> {
+    /// Bytes of the output that are not written yet.
+    pub fn lacks(&self) -> u64 {
+        let length = self.converter.header().map_or(0, |head| head.file_len);
+        match &self.sink {
+            Sink::Open { import, .. } => length.saturating_sub(import.bytes()),
+            _ => length,
+        }
+    }
+}
+
 impl<D> Convert<D> {
     /// One GGUF file, of which `first` is the beginning.
     pub fn gguf(
@@ -111,7 +122,7 @@ impl<D: Disk> Job<D> {
                 Sink::Room { .. } => self.on_room(&mut convert, answer, bench),
                 _ => take_file(&mut convert, answer),
             },
-            Happening::Begin | Happening::Arrived | Happening::Wake => Ok(()),
+            _ => Ok(()),
         };
         if let Err(end) = taken {
             self.stage = Stage::Convert(convert);

@@ -36,6 +36,8 @@ pub struct Files<D> {
 pub enum Then<D> {
     /// They are what an earlier start left: ask for the rest.
     Probe,
+    /// Nobody knows how long the file is: it is kept as it comes, and judged at its end.
+    Pour,
     Hash(Box<Hash>),
     Convert(Box<Convert<D>>),
 }
@@ -91,6 +93,11 @@ impl<D: Disk> Job<D> {
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
         self.tell_fetched(bench);
+        if let [remote] = self.remotes.as_mut_slice()
+            && remote.is_endless(bench.desk)
+        {
+            return self.pour(bench);
+        }
         if !self.remotes.iter().all(Remote::knows_its_beginning) {
             return Ok(Stage::Probe);
         }
@@ -171,7 +178,7 @@ impl<D: Disk> Job<D> {
     }
 
     /// Opens the files of the next remote that has none, or goes on.
-    fn next_file<E: Engine<File = D>>(
+    pub(super) fn next_file<E: Engine<File = D>>(
         &mut self,
         mut files: Files<D>,
         bench: &mut Bench<'_, E>,
@@ -190,7 +197,7 @@ impl<D: Disk> Job<D> {
         }
         self.shelve_remotes(bench);
         match files.then {
-            Then::Probe => self.go_on_probing(bench),
+            Then::Probe | Then::Pour => self.go_on_probing(bench),
             Then::Hash(hash) => {
                 let length = self.remotes[0].length.unwrap_or(0);
                 self.ask_to_hash(hash, length, bench)
@@ -323,7 +330,7 @@ impl<D: Disk> Job<D> {
 }
 
 impl<D> Files<D> {
-    fn new(then: Then<D>) -> Files<D> {
+    pub(super) fn new(then: Then<D>) -> Files<D> {
         let (index, part) = (0, None);
         Files { index, part, then }
     }
@@ -360,7 +367,7 @@ impl<D: Disk> Job<D> {
         let mut report = match fault {
             SourceFault::Transfer(store::TransferFault::Page { first }) => {
                 match page_or(first, fault.report()) {
-                    End::Refused(report) => report,
+                    End::BadSource(report) => report,
                     end => return end,
                 }
             }
@@ -372,6 +379,6 @@ impl<D: Disk> Job<D> {
             let (number, count, name) = (at + 1, remotes.len(), remotes[at].name());
             report.what = format!("Part {number} of {count} ({name}): {}", report.what);
         }
-        report.into()
+        End::BadSource(report)
     }
 }

@@ -15,7 +15,7 @@ use crate::words;
 
 /// Collects the file's beginning until the header is whole.
 pub struct Head<D> {
-    source: Source,
+    pub source: Source,
     length: u64,
     /// Known when the file's identity came first; then every piece is checked.
     layer: Option<PieceLayer>,
@@ -26,7 +26,7 @@ pub struct Head<D> {
 
 /// An earlier start's part file is being opened.
 pub struct Part {
-    source: Source,
+    pub source: Source,
     layer: PieceLayer,
 }
 
@@ -63,16 +63,19 @@ impl<D> Head<D> {
 impl<D: Disk> Job<D> {
     pub(super) fn ask_for_layer<E: Engine<File = D>>(
         &mut self,
-        entry: &CatalogueEntry,
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
-        let (root, length) = (entry.root, entry.length);
+        let Origin::Catalogue(CatalogueEntry { root, length, .. }) = self.origin else {
+            return Ok(Stage::Waiting);
+        };
         if let Some(here) = bench.shelf.complete(ModelId { root, length }) {
             return Err(End::AlreadyHere(Box::new(here.clone())));
         }
         check_length(length)?;
         let len = layer_len(length);
-        let source = bench.desk.file_address(&entry.pieces_url, len.into());
+        let source = bench
+            .desk
+            .file_address(self.places.pieces_url(), len.into());
         self.sources.push(source);
         bench.desk.need(source, 0, len);
         Ok(Stage::Layer(source))
@@ -110,8 +113,8 @@ impl<D: Disk> Job<D> {
         let layer = PieceLayer::parse(id, bytes)
             .map_err(|error| page_or(bytes, words::format_error(&error, Place::Import)))?;
         let source = match &self.origin {
-            Origin::Catalogue(entry) => {
-                let source = bench.desk.file_address(&entry.url, id.length);
+            Origin::Catalogue(_) => {
+                let source = bench.desk.file_address(self.places.url(), id.length);
                 self.sources.push(source);
                 source
             }
@@ -154,11 +157,16 @@ impl<D: Disk> Job<D> {
         let expected = head.next_len() as usize;
         if bytes.len() != expected {
             let (expected, found) = (expected as u64, bytes.len() as u64);
+            self.stage = Stage::Head(head);
             return Err(SourceFault::Short { expected, found }.into());
         }
         if let Some(layer) = &head.layer {
             let piece = PieceIndex((at / u64::from(PIECE_BYTES)) as u32);
-            check_piece(layer, piece, bytes)?;
+            if let Err(end) = check_piece(layer, piece, bytes) {
+                // What was right before it is kept for another source.
+                self.stage = Stage::Head(head);
+                return Err(end);
+            }
         }
         head.bytes.extend_from_slice(bytes);
         self.collect(head, bench)

@@ -3,7 +3,7 @@
 use format::{Header, ModelId, Root};
 use protocol::{
     CatalogueEntry, ErrorReport, Event, ImportId, ImportPhase, ImportProgress, InvitedModel,
-    ModelSummary, Stage as Place, Wish,
+    ModelSummary, Wish,
 };
 use store::{Disk, StoreError};
 
@@ -13,6 +13,7 @@ use super::gather::{Adopt, Files};
 use super::head::{Head, Part};
 use super::local::Hash;
 use super::opening::Opening;
+use super::places::Places;
 use super::receive::{Receive, Recheck};
 use super::remote::{Remote, file_name};
 use crate::engine::Engine;
@@ -21,12 +22,15 @@ use crate::session::desk::{Desk, Owner};
 use crate::session::meter::Meter;
 use crate::session::shelf::{Shelf, summary};
 use crate::source::{Source, SourceFault};
-use crate::words;
 
 /// One import from its command to its last event.
 pub struct Job<D> {
+    /// Its own number: that of the first who asked.
     pub import: ImportId,
+    /// Everybody who asked for the same and is told the same.
+    pub askers: Vec<ImportId>,
     pub origin: Origin,
+    pub places: Places,
     /// Everything that bytes were asked of.
     pub sources: Vec<Source>,
     pub meter: Meter,
@@ -51,6 +55,8 @@ pub enum Origin {
         source: Source,
         name: String,
         length: u64,
+        /// It is used where it lies, and not copied.
+        is_lent: bool,
     },
     Catalogue(CatalogueEntry),
     /// Parts of one model or the files of a folder, with name and length.
@@ -105,6 +111,8 @@ pub enum Happening<D> {
     File(Result<FileAnswer<D>, StoreError>),
     /// A piece of an address came, for which nobody waits just now.
     Arrived,
+    /// From now on bytes come from another source.
+    NewPlace,
     Wake,
 }
 
@@ -125,6 +133,10 @@ pub enum End {
     /// The same model is here.
     AlreadyHere(Box<ModelSummary>),
     Refused(ErrorReport),
+    /// The source gave nothing, or something else than it should; another one may be better.
+    BadSource(ErrorReport),
+    /// The storage refused.
+    Storage(StoreError),
 }
 
 impl From<ErrorReport> for End {
@@ -135,13 +147,13 @@ impl From<ErrorReport> for End {
 
 impl From<StoreError> for End {
     fn from(error: StoreError) -> End {
-        End::Refused(words::store_error(&error, Place::Store))
+        End::Storage(error)
     }
 }
 
 impl From<SourceFault> for End {
     fn from(fault: SourceFault) -> End {
-        End::Refused(fault.report())
+        End::BadSource(fault.report())
     }
 }
 
@@ -159,6 +171,8 @@ impl<D> Job<D> {
         };
         Job {
             import,
+            askers: vec![import],
+            places: Places::of(&origin),
             origin,
             sources,
             meter: Meter::default(),
@@ -188,15 +202,29 @@ impl<D> Job<D> {
 
     pub fn tell(&mut self, desk: &mut Desk, phase: ImportPhase, bytes: [u64; 2], pieces: [u32; 2]) {
         if self.meter.is_due(desk.now_ms, bytes[0], bytes[1]) {
-            desk.event(Event::Import(ImportProgress {
-                import: self.import,
-                phase,
-                bytes: bytes[0],
-                bytes_total: bytes[1],
-                pieces: pieces[0],
-                pieces_total: pieces[1],
-            }));
+            for import in self.askers.iter().copied() {
+                desk.event(Event::Import(ImportProgress {
+                    import,
+                    phase,
+                    bytes: bytes[0],
+                    bytes_total: bytes[1],
+                    pieces: pieces[0],
+                    pieces_total: pieces[1],
+                }));
+            }
         }
+    }
+
+    /// Somebody else who asks for this gets it from the same fetch.
+    pub fn is_for(&self, origin: &Origin) -> bool {
+        let is_same = match (&self.origin, origin) {
+            (Origin::Catalogue(one), Origin::Catalogue(two)) => {
+                (one.root, one.length) == (two.root, two.length)
+            }
+            (Origin::Address { url: one }, Origin::Address { url: two }) => one == two,
+            _ => false,
+        };
+        is_same && self.cancelled.is_none() && !matches!(self.stage, Stage::Closing(_))
     }
 }
 
@@ -214,6 +242,7 @@ impl<D: Disk> Job<D> {
         }
         let next = match (stage, happening) {
             (Stage::Waiting, Happening::Begin) => self.begin(bench)?,
+            (stage, Happening::NewPlace) => self.at_new_place(stage, bench)?,
             (Stage::Layer(layer), Happening::Bytes { source, bytes, .. }) if layer == source => {
                 self.on_layer(source, &bytes, bench)?
             }
@@ -254,7 +283,7 @@ impl<D: Disk> Job<D> {
         bench: &mut Bench<'_, E>,
     ) -> Result<Stage<D>, End> {
         match self.origin.clone() {
-            Origin::Catalogue(entry) => self.ask_for_layer(&entry, bench),
+            Origin::Catalogue(_) => self.ask_for_layer(bench),
             Origin::Peers(invited) => self.ask_peers_for_layer(invited, bench),
             Origin::File { source, length, .. } => self.ask_for_first_bytes(source, length, bench),
             Origin::Files { .. } => self.begin_files(bench),

@@ -1,6 +1,6 @@
 //! A dropped file: what it is, and which model it holds.
 
-use format::{Hasher, PIECE_BYTES};
+use format::{Hasher, PIECE_BYTES, PieceLayer};
 use protocol::{ImportPhase, Stage as Place, TrResult};
 use store::Disk;
 
@@ -11,6 +11,7 @@ use super::head::Head;
 use super::job::{Bench, End, Job, Origin, Sound, Stage};
 use super::opening::Opening;
 use crate::engine::Engine;
+use crate::session::shelf::Lent;
 use crate::source::{Source, SourceFault};
 use crate::words;
 
@@ -78,6 +79,12 @@ impl<D: Disk> Job<D> {
     ) -> Result<Stage<D>, End> {
         // A .slm file begins with a header length below 64 MiB, then `{`.
         let is_safetensors = bytes.get(4..9) == Some(b"\0\0\0\0{");
+        if !is_safetensors && matches!(self.origin, Origin::File { is_lent: true, .. }) {
+            let what = "only a .slm file can be used without being copied";
+            let remedy = "choose it as a file to keep: then it is converted on this device";
+            let code = TrResult::UnsupportedFeature;
+            return Err(words::report(code, Place::Import, what, remedy).into());
+        }
         if !is_safetensors {
             // Every other file gets the converter's answer, which knows what things look like.
             return self.start_convert(source, length, bytes, bench);
@@ -112,9 +119,27 @@ impl<D: Disk> Job<D> {
             return self.adopt(hash, layer, bench);
         }
         let Hash { source, sound, .. } = *hash;
+        if matches!(self.origin, Origin::File { is_lent: true, .. }) {
+            return Err(self.lend(source, layer, &sound, bench));
+        }
         let root = layer.id.root;
         self.root = Some(root);
         self.open_files(Opening::new(source, layer, sound, None), bench)
+    }
+
+    /// The file is what it says, and stays where it is for as long as it is used.
+    fn lend<E>(
+        &mut self,
+        source: Source,
+        layer: PieceLayer,
+        sound: &Sound,
+        bench: &mut Bench<'_, E>,
+    ) -> End {
+        self.sources.clear();
+        let mut model = sound.summary(layer.id, layer.id.length);
+        (model.partial, model.borrowed) = (None, true);
+        bench.shelf.lend(model.clone(), Lent { source, layer });
+        End::AlreadyHere(Box::new(model))
     }
 
     pub(super) fn on_hash<E: Engine<File = D>>(

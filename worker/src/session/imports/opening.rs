@@ -10,7 +10,7 @@ use crate::session::{FileAnswer, FileOp};
 use crate::source::Source;
 
 pub struct Opening<D> {
-    source: Source,
+    pub source: Source,
     pub layer: PieceLayer,
     pub sound: Sound,
     /// Which answer is awaited.

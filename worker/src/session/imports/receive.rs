@@ -149,6 +149,7 @@ impl<D: Disk> Job<D> {
     ) -> Result<(), End> {
         if bytes.len() as u64 != run.len {
             let (expected, found) = (run.len, bytes.len() as u64);
+            receive.import.release(run);
             return Err(SourceFault::Short { expected, found }.into());
         }
         for (piece, bytes) in run.pieces().zip(bytes.chunks(PIECE_BYTES as usize)) {
@@ -158,7 +159,8 @@ impl<D: Disk> Job<D> {
                     receive.strikes += 1;
                     // A file on this device does not change by being read again.
                     let is_local = matches!(self.origin, Origin::File { .. });
-                    if is_local || receive.strikes > STRIKES_MAX {
+                    let is_enough = receive.strikes > STRIKES_MAX || self.places.has_another();
+                    if is_local || is_enough {
                         return Err(wrong_piece(&error, bytes));
                     }
                 }
@@ -167,6 +169,21 @@ impl<D: Disk> Job<D> {
             self.tell_received(receive.import.progress(), bench);
         }
         Ok(())
+    }
+
+    /// What is still missing comes from another source.
+    pub(super) fn receive_from<E: Engine<File = D>>(
+        &mut self,
+        mut receive: Box<Receive<D>>,
+        source: Source,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        receive.source = source;
+        receive.strikes = 0;
+        for run in &receive.asked {
+            bench.desk.need(source, run.at, run.len as u32);
+        }
+        self.go_on(receive, bench)
     }
 
     /// Asks for more, or closes a complete import.

@@ -73,7 +73,23 @@ impl<D: Disk> Remote<D> {
         if let Some(transfer) = desk.transfer_of(self.source) {
             self.length = transfer.length();
         }
+        if let Some(raw) = self.raw.as_mut().filter(|raw| raw.is_growing()) {
+            if !bytes.is_empty() {
+                self.early.insert(piece, bytes);
+            }
+            while let Some(bytes) = self.early.remove(&next_of(raw)) {
+                raw.append(&bytes)?;
+            }
+            let validator = desk.transfer_of(self.source).map(|it| it.validator());
+            if self.length == Some(raw.bytes()) {
+                raw.end(desk.now_ms, &validator.unwrap_or_default())?;
+                self.early.clear();
+            }
+            return Ok(());
+        }
         match &mut self.raw {
+            // Nothing is behind the end.
+            _ if bytes.is_empty() => {}
             Some(raw) => {
                 raw.put(desk.now_ms, PieceIndex(piece), &bytes)?;
                 let from = self.asked.map_or(at, |(at, _)| at);
@@ -116,8 +132,29 @@ impl<D: Disk> Remote<D> {
         self.length.is_some() && self.covers(0, len)
     }
 
+    /// Its server does not say how long it is, and its first piece is here.
+    pub fn is_endless(&self, desk: &Desk) -> bool {
+        let transfer = desk.transfer_of(self.source);
+        let is_begun = self.raw.is_some() || self.early.contains_key(&0);
+        is_begun && transfer.is_some_and(|transfer| transfer.is_endless())
+    }
+
+    /// Wants the next pieces of a file whose end nobody knows.
+    pub fn want_more(&mut self, desk: &mut Desk) {
+        let next = self.raw.as_ref().map_or(0, next_of);
+        (next..next + AHEAD as u32).for_each(|piece| self.want(PieceIndex(piece), desk));
+    }
+
     /// From now on it is kept in these files.
     pub fn keep_in(&mut self, part: D, record: D, desk: &Desk) -> Result<(), StoreError> {
+        if self.length.is_none() {
+            let mut raw = RawFile::grow(&self.url, part, record)?;
+            while let Some(bytes) = self.early.remove(&next_of(&raw)) {
+                raw.append(&bytes)?;
+            }
+            self.raw = Some(raw);
+            return Ok(());
+        }
         let validator = desk.transfer_of(self.source).map(|it| it.validator());
         let about = About {
             url: self.url.clone(),
@@ -164,7 +201,7 @@ impl<D: Disk> Remote<D> {
     fn want(&mut self, piece: PieceIndex, desk: &mut Desk) {
         let at = u64::from(piece.0) * PIECE;
         let is_here = match &self.raw {
-            Some(raw) => raw.have().contains(piece),
+            Some(raw) => raw.holds(piece) || self.early.contains_key(&piece.0),
             None => self.early.contains_key(&piece.0),
         };
         if !is_here && self.length.is_none_or(|length| at < length) && self.wanted.insert(piece.0) {
@@ -184,6 +221,11 @@ impl<D: Disk> Remote<D> {
         let next: Vec<PieceIndex> = all.filter(open).take(AHEAD - self.wanted.len()).collect();
         next.into_iter().for_each(|piece| self.want(piece, desk));
     }
+}
+
+/// The piece that a growing file takes next.
+fn next_of<D: Disk>(raw: &RawFile<D>) -> u32 {
+    (raw.bytes() / PIECE) as u32
 }
 
 /// The last part of an address without its query.

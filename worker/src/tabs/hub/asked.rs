@@ -9,6 +9,10 @@ use crate::words;
 
 impl Hub {
     pub fn command(&mut self, client: ClientId, command: Command, attached: Option<u32>) {
+        if !matches!(command, Command::Import { .. }) {
+            // Only imports read files.
+            self.out.extend(attached.map(HubOutput::LetGo));
+        }
         match command {
             Command::Chat { .. } | Command::Measure { .. } | Command::Time { .. } => {
                 self.ask(client, command);
@@ -17,20 +21,26 @@ impl Hub {
             Command::Stop { request } => {
                 let mut known = self.requests.iter();
                 let found = known.find(|(_, of)| **of == (client, request));
-                if let Some(request) = found.map(|(ours, _)| *ours) {
-                    self.session(Command::Stop { request });
+                match found.map(|(ours, _)| *ours) {
+                    Some(request) => self.session(Command::Stop { request }),
+                    None => self.is_unknown(client, request.0, &command),
                 }
             }
-            Command::Import { import, source } => {
-                let import = self.begin_import(client, import, &source);
+            Command::Import { import, ref source } => {
+                if self.import_of(client, import).is_some() {
+                    self.out.extend(attached.map(HubOutput::LetGo));
+                    let what = "an import with this number is running";
+                    return self.refuse(client, &command, what, "wait until it has ended");
+                }
+                let import = self.begin_import(client, (import, source), attached);
+                let source = source.clone();
                 let command = Command::Import { import, source };
                 self.out.push_back(HubOutput::Session(command, attached));
             }
-            Command::CancelImport { import, discard } => {
-                if let Some(import) = self.import_of(client, import) {
-                    self.session(Command::CancelImport { import, discard });
-                }
-            }
+            Command::CancelImport { import, discard } => match self.import_of(client, import) {
+                Some(import) => self.session(Command::CancelImport { import, discard }),
+                None => self.is_unknown(client, import.0, &command),
+            },
             Command::Load { model, context } => self.load(client, model, context),
             Command::Prefer(wish) => {
                 self.prefers = true;
@@ -42,12 +52,25 @@ impl Hub {
             }
             Command::Export { model } => {
                 self.exports.push((client, model));
+                self.wishes.push((client, model));
                 self.session(Command::Export { model });
+            }
+            Command::DeleteModel { model } | Command::Check { model } => {
+                self.wishes.push((client, model));
+                self.session(command);
             }
             Command::Catalogue { newest } => {
                 self.offers.push_back(client);
                 self.session(Command::Catalogue { newest });
             }
+            Command::Unload => {
+                self.unloads.push_back(client);
+                self.session(command);
+            }
+            Command::ListModels
+            | Command::ForgetFailures
+            | Command::ForgetKept { .. }
+            | Command::TakeOver => self.session(command),
             // Connections are the owner's page's, so sharing is begun and ended there.
             Command::Swarm(_) if client != self.me => {
                 let what = "models are shared from the tab that does the work";
@@ -55,7 +78,7 @@ impl Hub {
                 let subject = Subject::Store;
                 self.tell(client, Event::Failed { subject, error });
             }
-            other => self.out.push_back(HubOutput::Session(other, attached)),
+            Command::Swarm(_) => self.session(command),
         }
     }
 
@@ -76,15 +99,18 @@ impl Hub {
     fn begin_import(
         &mut self,
         client: ClientId,
-        theirs: ImportId,
-        source: &ImportSource,
+        (theirs, source): (ImportId, &ImportSource),
+        attached: Option<u32>,
     ) -> ImportId {
         let ours = ImportId(self.number(client, theirs.0));
         let name = name_of(source);
+        // Those of this tab's own page are let go when the page hears the end.
+        let file = attached.filter(|_| client != self.me);
         let known = Import {
             client,
             theirs,
             name,
+            file,
         };
         self.imports.insert(ours, known);
         ours

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use format::ModelId;
 use protocol::{ClientId, Command, Event, ForeignImport, Subject};
 
-use super::Hub;
+use super::{Hub, HubOutput};
 
 impl Hub {
     pub fn event(&mut self, event: Event) {
@@ -21,6 +21,7 @@ impl Hub {
             Event::Import(_)
             | Event::Imported { .. }
             | Event::ImportCancelled { .. }
+            | Event::ImportWaiting { .. }
             | Event::Failed {
                 subject: Subject::Import(_),
                 ..
@@ -40,7 +41,19 @@ impl Hub {
                     self.tell(client, event.clone());
                 }
             }
+            Event::Failed {
+                subject: Subject::Model(model),
+                ..
+            } => self.of_model(model, event),
+            Event::Failed {
+                subject: Subject::Asked,
+                ..
+            } => {
+                let asker = self.unloads.pop_front().unwrap_or(self.me);
+                self.tell(asker, event);
+            }
             Event::Exported { model } => {
+                self.granted(model);
                 let asked = self.exports.iter().position(|(_, asked)| *asked == model);
                 if let Some(at) = asked {
                     let (client, _) = self.exports.remove(at);
@@ -70,7 +83,16 @@ impl Hub {
                 self.wanted = None;
                 self.view.engine = Some(event.clone());
             }
-            Event::Unloaded => self.view.engine = None,
+            Event::Unloaded => {
+                self.unloads.pop_front();
+                self.view.engine = None;
+            }
+            Event::Checked { model, .. } => self.granted(*model),
+            Event::Models(there) => {
+                // Those that are gone were to be deleted.
+                let is_there = |id: ModelId| there.iter().any(|model| model.id == id);
+                self.wishes.retain(|(_, model)| is_there(*model));
+            }
             Event::Failed {
                 subject: Subject::Load(model),
                 ..
@@ -113,6 +135,22 @@ impl Hub {
         }
     }
 
+    /// What somebody asked of a stored model cannot be done. It concerns nobody else.
+    fn of_model(&mut self, model: ModelId, event: Event) {
+        let asker = self.wishes.iter().rposition(|(_, asked)| *asked == model);
+        if let Some(at) = asker {
+            let (client, _) = self.wishes.remove(at);
+            self.exports.retain(|asked| *asked != (client, model));
+            self.tell(client, event);
+        }
+    }
+
+    fn granted(&mut self, model: ModelId) {
+        if let Some(at) = self.wishes.iter().position(|(_, asked)| *asked == model) {
+            self.wishes.remove(at);
+        }
+    }
+
     fn of_request(&mut self, mut event: Event) {
         let (number, is_over) = match &mut event {
             Event::Prefill { request, .. } | Event::Text { request, .. } => (request, false),
@@ -138,6 +176,7 @@ impl Hub {
     fn of_import(&mut self, mut event: Event) {
         let (number, is_over) = match &mut event {
             Event::Import(progress) => (&mut progress.import, false),
+            Event::ImportWaiting { import, .. } => (import, false),
             Event::Imported { import, .. }
             | Event::ImportCancelled { import }
             | Event::Failed {
@@ -151,7 +190,11 @@ impl Hub {
             return;
         };
         let client = import.client;
+        let file = import.file;
         *number = import.theirs;
+        if let Event::ImportWaiting { .. } = event {
+            return self.tell(client, event);
+        }
         let foreign = match &event {
             Event::Import(progress) => Some(ForeignImport {
                 name: import.name.clone(),
@@ -161,13 +204,21 @@ impl Hub {
         };
         let told = Event::Elsewhere(foreign);
         self.view.elsewhere = (!is_over).then(|| (client, told.clone()));
-        let others: Vec<ClientId> = self.everybody().filter(|other| *other != client).collect();
+        // Who asked for the same hears of it already.
+        let name = &import.name;
+        let asks = |other: &ClientId| {
+            let mut theirs = self.imports.values().filter(|it| it.client == *other);
+            theirs.any(|import| import.name == *name)
+        };
+        let others = self.everybody().filter(|other| !asks(other));
+        let others: Vec<ClientId> = others.collect();
         self.tell(client, event);
         for other in others {
             self.tell(other, told.clone());
         }
         if is_over {
             self.imports.remove(&ours);
+            self.out.extend(file.map(HubOutput::LetGo));
             // The others see what is stored now.
             self.session(Command::ListModels);
         }

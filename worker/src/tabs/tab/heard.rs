@@ -89,10 +89,15 @@ impl Tab {
                 Ask::Command(command) if hub.serves(client) => {
                     hub.command(client, command, attached);
                 }
-                Ask::Command(_) => {}
+                Ask::Command(_) => self.let_go(attached),
             },
-            _ => {}
+            _ => self.let_go(attached),
         }
+    }
+
+    /// Files came with something that is not done here.
+    fn let_go(&mut self, attached: Option<u32>) {
+        self.out.extend(attached.map(TabOutput::LetGo));
     }
 
     pub(super) fn on_told(&mut self, told: ToClient) {
