@@ -3,9 +3,10 @@
 //! gated feed-forward network (Shazeer 2020).
 //!
 //! Every function works on the `count` positions from `start` on, which stand in the first `count`
-//! rows of the scratch buffers, of the residual stream in those from `row` on. Prefill calls it layer by layer for a tile, decoding for one
-//! position. No operation mixes rows except attention, and there a position reads only the cache,
-//! so a position's arithmetic does not depend on its batch.
+//! rows of the scratch buffers, of the residual stream in those from `row` on. Prefill calls it
+//! layer by layer for a tile, decoding for one position. No operation mixes rows except attention,
+//! and there a position reads only the cache, so a position's arithmetic does not depend on its
+//! batch.
 //!
 //! A layer is five meetings of the workers for one position, and two more for a tile: `shares` has
 //! what each worker does in one of them.

@@ -20,9 +20,9 @@ pub fn storage(kind: StorageKind) -> &'static str {
 
 /// About keeping what was computed of conversations.
 pub fn computed(is_kept: bool, (conversations, of_them): (u32, u64)) -> String {
-    let what = "Keeps what the model has computed of each conversation on this device, so that it \
-                need not read it again after the page was closed. It takes more room than the words: \
-                at most half a gigabyte in all, and the oldest goes first.";
+    let what = "Keeps what the model has computed of each conversation on this device, so that \
+                it need not read it again after the page was closed. It takes more room than the \
+                words: at most half a gigabyte in all, and the oldest goes first.";
     match (is_kept, conversations) {
         (true, 0) => format!("{what} Nothing is kept yet."),
         (true, 1) => format!("{what} Now: {} of one conversation.", bytes(of_them)),

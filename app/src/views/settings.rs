@@ -1,4 +1,5 @@
-//! How answers are sampled, and what is kept of them. A value is taken when the field is left, and only if it is right.
+//! How answers are sampled, and what is kept of them. A value is taken when the field is left, and
+//! only if it is right.
 
 use leptos::prelude::*;
 
@@ -17,13 +18,6 @@ pub fn SettingsPanel() -> impl IntoView {
         settings.system = event_target_value(&event);
         page.act(Action::Configure(settings));
     };
-    let keep = page.part(|app| app.settings.keep);
-    let set_keep = move |event| {
-        let mut settings = page.app.with_untracked(|app| app.settings.clone());
-        settings.keep = event_target_checked(&event);
-        page.act(Action::Configure(settings));
-    };
-    let computed = page.part(|app| text::computed(app.settings.keep, app.kept));
     view! {
         <section id="settings" class="settings" aria-label="Settings">
             <Field
@@ -58,19 +52,7 @@ pub fn SettingsPanel() -> impl IntoView {
                 <label for="system">"Instructions that come before every conversation"</label>
                 <textarea id="system" rows="1" on:change=set_system>{system}</textarea>
             </div>
-            <div class="setting wide">
-                <label for="keep">
-                    <input
-                        id="keep"
-                        type="checkbox"
-                        aria-describedby="keep-hint"
-                        prop:checked=move || keep.get()
-                        on:change=set_keep
-                    />
-                    " Let long conversations go on at once"
-                </label>
-                <p id="keep-hint" class="muted">{move || computed.get()}</p>
-            </div>
+            <Keep/>
             <button
                 class="quiet"
                 type="button"
@@ -83,6 +65,34 @@ pub fn SettingsPanel() -> impl IntoView {
                 "Back to the defaults"
             </button>
         </section>
+    }
+}
+
+/// Whether what was computed of conversations is kept.
+#[component]
+fn Keep() -> impl IntoView {
+    let page = Page::here();
+    let keep = page.part(|app| app.settings.keep);
+    let set_keep = move |event| {
+        let mut settings = page.app.with_untracked(|app| app.settings.clone());
+        settings.keep = event_target_checked(&event);
+        page.act(Action::Configure(settings));
+    };
+    let computed = page.part(|app| text::computed(app.settings.keep, app.kept));
+    view! {
+        <div class="setting wide">
+            <label for="keep">
+                <input
+                    id="keep"
+                    type="checkbox"
+                    aria-describedby="keep-hint"
+                    prop:checked=move || keep.get()
+                    on:change=set_keep
+                />
+                " Let long conversations go on at once"
+            </label>
+            <p id="keep-hint" class="muted">{move || computed.get()}</p>
+        </div>
     }
 }
 

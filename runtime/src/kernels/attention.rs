@@ -62,9 +62,10 @@ impl Cells<'_> {
 /// The cache of one key/value head.
 ///
 /// Position `p` is in block `p / 32` at slot `p % 32`. Block `b` lies on page `pages[b]`, and page
-/// `n` begins at cell `n * stride` of `keys` and of `values`. A block of keys is `[head_dim][32]`: element `d` of slot `s` at
-/// `d * 32 + s`. A block of values is `[32][head_dim]`: element `d` of slot `s` at
-/// `s * head_dim + d`. The slots of the last block that hold no position may hold anything.
+/// `n` begins at cell `n * stride` of `keys` and of `values`. A block of keys is
+/// `[head_dim][32]`: element `d` of slot `s` at `d * 32 + s`. A block of values is
+/// `[32][head_dim]`: element `d` of slot `s` at `s * head_dim + d`. The slots of the last block
+/// that hold no position may hold anything.
 #[derive(Clone, Copy)]
 pub struct KvHead<'a> {
     pub keys: Cells<'a>,

@@ -1,9 +1,9 @@
 //! Pages of the layers that see only a window: a ring for each of a few conversations.
 //!
 //! These layers need no more of a sequence than its last positions, so they have fewer pages than
-//! the tree. A block's page goes to a later block when the window has left it, but not before a page
-//! is needed: until then an earlier place of the sequence can still be gone on from. What is known
-//! here may therefore end before what the tree knows.
+//! the tree. A block's page goes to a later block when the window has left it, but not before it is
+//! needed: until then an earlier place of the sequence can still be gone on from. So what is known
+//! here may end before what the tree knows.
 
 use alloc::vec::Vec;
 use core::ops::Range;

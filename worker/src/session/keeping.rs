@@ -2,7 +2,7 @@
 //! with one, written after it.
 //!
 //! ```text
-//! request: Opening -> Restoring (a page a wake) -> begin ... end -> Opening -> Saving (a page a wake)
+//! Opening -> Restoring (a page a wake) -> the request -> Opening -> Saving (a page a wake)
 //! ```
 //!
 //! Whatever goes wrong here costs time and nothing else: the request is computed as if nothing were
