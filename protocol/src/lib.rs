@@ -2,8 +2,8 @@
 //!
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
 //! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `kv` (formats of
-//! its cache), `receipt` (what really ran), `imports`, `message` and `subject` (page and worker), `sharing`
-//! (the same, of peers), `fit` (whether a model fits), `tabs` (workers of several tabs),
+//! its cache), `receipt` (what really ran), `imports`, `message` and `subject` (page and worker),
+//! `sharing` (the same, of peers), `fit` (whether a model fits), `tabs` (workers of several tabs),
 //! `catalogue` (what a server offers), `diagnosis` (a failure and its circumstances), `bench`
 //! (figures of a device), `wire` (bytes of a message).
 #![no_std]

@@ -269,11 +269,6 @@ impl<D: Disk> Import<D> {
         Ok(self.layer)
     }
 
-    /// Both files can still be reached.
-    pub fn is_well(&self) -> bool {
-        self.part.len().is_ok() && self.journal.is_well()
-    }
-
     fn running(&self) -> Result<(), StoreError> {
         self.stopped.clone().map_or(Ok(()), Err)
     }

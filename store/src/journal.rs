@@ -105,11 +105,6 @@ impl<D: Disk> Journal<D> {
         Ok(())
     }
 
-    /// The file can still be reached.
-    pub fn is_well(&self) -> bool {
-        self.disk.len().is_ok()
-    }
-
     pub fn close(&mut self) -> Result<(), StoreError> {
         self.disk.close()
     }

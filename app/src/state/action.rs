@@ -174,11 +174,7 @@ impl App {
                 }
                 effects
             }
-            // A worker that lives answers this also when no engine can be had.
-            Action::Inspect if self.tabs.role.is_some() => {
-                vec![Effect::Send(Command::Diagnostics)]
-            }
-            Action::Inspect => self.send(Command::Diagnostics).into_iter().collect(),
+            Action::Inspect => self.inspect(),
             Action::RetryEngines => self.send(Command::ForgetFailures).into_iter().collect(),
             // It cannot wait until the worker is ready: it is what makes it so.
             Action::TakeOver => vec![Effect::Send(Command::TakeOver)],

@@ -1,6 +1,6 @@
 //! Which tab does the work, and what happens here when that changes.
 
-use protocol::{ForeignImport, TabRole};
+use protocol::{Command, ForeignImport, TabRole};
 
 use super::{App, Effect, Engine, Millis, Start};
 use crate::error::AppError;
@@ -94,6 +94,14 @@ impl App {
         let ended = self.chat.lost(now).map(Effect::SaveConversation);
         let first = [Effect::MarkLoad(None)].into_iter();
         first.chain(leave).chain(ended).collect()
+    }
+
+    /// A worker that lives answers this also when no engine can be had.
+    pub(super) fn inspect(&mut self) -> Vec<Effect> {
+        match self.tabs.role {
+            Some(_) => vec![Effect::Send(Command::Diagnostics)],
+            None => self.send(Command::Diagnostics).into_iter().collect(),
+        }
     }
 
     /// Whether the worker may be started again without being asked.

@@ -80,8 +80,8 @@ impl<D: Disk> Imports<D> {
     pub fn are_well(&self) -> bool {
         let Some(job) = &self.active else { return true };
         let stage = match &job.stage {
-            Stage::Receive(receive) => receive.import.is_well(),
-            Stage::Recheck(recheck) => recheck.receive.import.is_well(),
+            Stage::Receive(receive) => receive.is_well(),
+            Stage::Recheck(recheck) => recheck.receive.is_well(),
             _ => true,
         };
         let mut raws = job.remotes.iter().filter_map(|remote| remote.raw.as_ref());

@@ -27,7 +27,8 @@ pub fn measure() -> Measure {
 
 /// Every command, some of them with what is there and with what is not.
 pub fn commands(model: ModelId) -> Vec<(&'static str, Command)> {
-    let mut all = of_stored_models(model);
+    let mut all = of_imports();
+    all.extend(of_stored_models(model));
     all.extend(of_requests());
     all.extend(of_the_rest(model));
     all
@@ -37,9 +38,8 @@ fn nowhere(model: ModelId) -> ModelId {
     ModelId { length: 1, ..model }
 }
 
-fn of_stored_models(model: ModelId) -> Vec<(&'static str, Command)> {
+fn of_imports() -> Vec<(&'static str, Command)> {
     let import = ImportId(800);
-    let nowhere = nowhere(model);
     let again = || ImportSource::Catalogue(small().entry());
     vec![
         ("catalogue", Command::Catalogue { newest: 0 }),
@@ -91,6 +91,12 @@ fn of_stored_models(model: ModelId) -> Vec<(&'static str, Command)> {
                 discard: false,
             },
         ),
+    ]
+}
+
+fn of_stored_models(model: ModelId) -> Vec<(&'static str, Command)> {
+    let nowhere = nowhere(model);
+    vec![
         ("delete", Command::DeleteModel { model }),
         (
             "delete nothing",

@@ -40,6 +40,12 @@ impl<D: Disk> Receive<D> {
         })
     }
 
+    /// What is stored can still be read.
+    pub fn is_well(&self) -> bool {
+        let stored = self.import.have().iter().next();
+        stored.is_none_or(|piece| self.import.read(piece).is_ok())
+    }
+
     /// Takes the pieces that came with the header.
     fn feed_head(&mut self, now_ms: u64) -> Result<(), StoreError> {
         let id = self.import.id();

@@ -26,17 +26,7 @@ impl Hub {
                     None => self.is_unknown(client, request.0, &command),
                 }
             }
-            Command::Import { import, ref source } => {
-                if self.import_of(client, import).is_some() {
-                    self.out.extend(attached.map(HubOutput::LetGo));
-                    let what = "an import with this number is running";
-                    return self.refuse(client, &command, what, "wait until it has ended");
-                }
-                let import = self.begin_import(client, (import, source), attached);
-                let source = source.clone();
-                let command = Command::Import { import, source };
-                self.out.push_back(HubOutput::Session(command, attached));
-            }
+            Command::Import { .. } => self.import(client, command, attached),
             Command::CancelImport { import, discard } => match self.import_of(client, import) {
                 Some(import) => self.session(Command::CancelImport { import, discard }),
                 None => self.is_unknown(client, import.0, &command),
@@ -94,6 +84,19 @@ impl Hub {
             *request = ours;
             self.session(command);
         }
+    }
+
+    fn import(&mut self, client: ClientId, mut command: Command, attached: Option<u32>) {
+        let Command::Import { import, source } = &mut command else {
+            return;
+        };
+        if self.import_of(client, *import).is_some() {
+            self.out.extend(attached.map(HubOutput::LetGo));
+            let what = "an import with this number is running";
+            return self.refuse(client, &command, what, "wait until it has ended");
+        }
+        *import = self.begin_import(client, (*import, source), attached);
+        self.out.push_back(HubOutput::Session(command, attached));
     }
 
     fn begin_import(
