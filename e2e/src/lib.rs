@@ -14,6 +14,7 @@ mod error;
 mod folder;
 mod http;
 mod link;
+mod native;
 mod page;
 mod places;
 mod process;
@@ -21,6 +22,7 @@ mod program;
 mod screen;
 mod scripted;
 mod server;
+mod sized;
 mod window;
 
 pub use browser::{Browser, Profile};
@@ -30,6 +32,7 @@ pub use fantoccini::wd::WindowHandle;
 pub use folder::Folder;
 pub use http::{Reply, get};
 pub use link::WorkerLink;
+pub use native::Native;
 pub use page::Page;
 pub use places::{
     copy_dist, dist, golden, model_gguf, model_slm, signing_seed, store_suite, suite_lane,
@@ -37,3 +40,4 @@ pub use places::{
 pub use program::{convert, eval};
 pub use scripted::{Act, Asked, Script, Scripted};
 pub use server::{Line, Options, Server};
+pub use sized::sized_source;

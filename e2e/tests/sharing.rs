@@ -2,7 +2,8 @@
 //! through a tracker; the source dies half way and another takes its place; the tab that takes is
 //! closed half way and the next one goes on.
 //!
-//! The native program's part is in `cli/tests`; what liars do is proved in `p2p`.
+//! The native program's part is in `native_peer.rs` and `cli/tests`; what liars do is proved in
+//! `p2p`.
 #![allow(clippy::unwrap_used)]
 
 mod model;
