@@ -248,7 +248,7 @@ async fn receipts_say_what_really_ran() {
         assert_ne!(receipt.self_test.vector_set_sha256, Digest::default());
         assert!(receipt.host_reported.browser.starts_with("Chrome "));
         let module = receipt.module.unwrap();
-        assert_eq!(Some(module.sha256), known.lane.sha256);
+        assert_eq!(Some(module.sha256), known.lane.unwrap().sha256);
         for probe in &receipt.observed.feature_probes {
             // The browser that runs this has all of them.
             assert!(probe.validates, "{}", probe.name);
