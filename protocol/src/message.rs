@@ -170,6 +170,8 @@ pub enum Mode {
 }
 
 /// Worker to page.
+// One at a time is in memory, and most are encoded at once: a box would save nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// The worker can take commands. `downgrades` names every faster lane that was refused.
