@@ -1,10 +1,10 @@
 //! The engine: from token ids to logits to the next token, with the same bits everywhere.
 //!
 //! Reading order: `plan`, `arrange` and `records` (how much memory, and for what), `model` (a
-//! model's life), `weights` (tensors where they lie or pass through), `rope`, `kv` and `scratch` (what a forward pass needs), `forward` (the paper),
-//! `generate` (one request in bounded steps), `sampler`; below them `kernels`, `functions` and
-//! `team`; above them `self_test`, and `lane`, `handles`, `staging`, `heap`, `abi` (the C functions
-//! of a compiled lane).
+//! model's life), `weights` (tensors where they lie or pass through), `rope`, `kv` and `scratch`
+//! (what a forward pass needs), `forward` (the paper), `generate` (one request in bounded steps),
+//! `sampler`; below them `kernels`, `functions` and `team`; above them `self_test`, and `lane`,
+//! `handles`, `staging`, `heap`, `abi` (the C functions of a compiled lane).
 #![no_std]
 // A lane with threads is built with its own standard library, where waiting is not stable yet.
 #![cfg_attr(

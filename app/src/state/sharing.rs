@@ -192,8 +192,8 @@ impl App {
         effects.collect::<Vec<_>>().concat()
     }
 
-    /// A transfer that a closed tab interrupted goes on by itself, once, where that needs no person:
-    /// codes are gone with their page.
+    /// A transfer that a closed tab interrupted goes on by itself, once, where that needs no
+    /// person: codes are gone with their page.
     pub(super) fn take_up_unfinished(&mut self) -> Vec<Effect> {
         let may = self.tabs.role != Some(TabRole::Follower) && !self.imports.running();
         let is_partial = |invited: &InvitedModel| {

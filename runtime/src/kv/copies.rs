@@ -119,7 +119,7 @@ impl Cache {
 
 /// How many tokens of `ids` are in that block.
 fn tokens(ids: &[u32], block: usize) -> Result<usize, TrResult> {
-    let start = block.checked_mul(KV_BLOCK).unwrap_or(usize::MAX);
+    let start = block.saturating_mul(KV_BLOCK);
     match ids.len().saturating_sub(start).min(KV_BLOCK) {
         0 => Err(TrResult::InvalidArgument),
         count => Ok(count),

@@ -175,8 +175,10 @@ impl Rings {
     pub fn reach(&mut self, path: &[u32], positions: Range<usize>) -> bool {
         let first = self.first(positions.start);
         self.path.resize(path.len(), NONE);
-        for block in positions.start / KV_BLOCK..positions.end.div_ceil(KV_BLOCK) {
-            if self.path[block] == NONE && self.take(path[block], block, first).is_none() {
+        let blocks = positions.start / KV_BLOCK..positions.end.div_ceil(KV_BLOCK);
+        let owners = path.iter().enumerate().take(blocks.end).skip(blocks.start);
+        for (block, owner) in owners {
+            if self.path[block] == NONE && self.take(*owner, block, first).is_none() {
                 return false;
             }
         }
