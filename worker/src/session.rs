@@ -170,6 +170,8 @@ pub enum Input<D, E> {
 }
 
 #[derive(Debug, PartialEq)]
+// As the event in it.
+#[allow(clippy::large_enum_variant)]
 pub enum Output {
     Event(Event),
     /// From now on this source stands for this address, relative to the catalogue.
