@@ -1,14 +1,13 @@
 //! One conversation of a page with its models, without any input or output of its own.
 //!
-//! `handle` one input, then `poll` until nothing comes; time is an argument. The shell does what
-//! the outputs ask and hands the results back as inputs, in any order. Long work is cut into
-//! pieces: after each the session asks to be woken, so that a command is seen in between.
+//! `handle` one input, then `poll` until nothing comes; time is an argument. The shell does what is
+//! asked and hands the results back, in any order. Long work is cut into pieces: after each the
+//! session asks to be woken, so that a command is seen in between.
 //!
 //! Reading order: `desk` (what all parts share), `shelf` and `scanning` (what is stored),
-//! `imports` (how models arrive), `offers` (which models there are to be had), `swarms` and
-//! `sharing` (models that come from peers and go to them), `lifecycle` and `loading` (the one model
-//! in the engine), `requests` (what is asked of it), `keeping` (what was computed of conversations,
-//! in the store), `checking` (a model that is only read).
+//! `imports` (how models arrive), `offers` (which there are to be had), `swarms` and `sharing`
+//! (from peers and to them), `lifecycle` and `loading` (the one model in the engine), `requests`
+//! (what is asked of it), `keeping` (what it computed, in the store), `checking` (only read).
 
 mod checking;
 mod commands;
@@ -170,8 +169,7 @@ pub enum Input<D, E> {
 }
 
 #[derive(Debug, PartialEq)]
-// As the event in it.
-#[allow(clippy::large_enum_variant)]
+#[allow(clippy::large_enum_variant, reason = "as the event in it")]
 pub enum Output {
     Event(Event),
     /// From now on this source stands for this address, relative to the catalogue.

@@ -7,7 +7,7 @@ use protocol::abi::{self, MEET_LATE, MEET_SOUND, Meet};
 use protocol::{Stage, TrResult};
 
 use super::Lane;
-use crate::error::takememory;
+use crate::error::take_memory;
 use crate::kernels::Kernels;
 use crate::staging::Address;
 use crate::team::rehearsal::Rehearsal;
@@ -48,7 +48,7 @@ impl Lane {
             return Err(refuse(TrResult::InvalidArgument));
         }
         let others = workers as usize - 1;
-        let memory: Vec<u128> = takememory(
+        let memory: Vec<u128> = take_memory(
             others * (STACK_BYTES + TLS_BYTES) / size_of::<u128>(),
             Stage::Start,
         )?;
