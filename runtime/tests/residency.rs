@@ -158,7 +158,7 @@ fn a_layer_is_read_once_for_a_token_and_once_for_a_prompt() {
             .iter()
             .filter(|it| it.name.starts_with(prefix));
         let first = tensors.next().unwrap();
-        tensors.last().unwrap_or(first).range.end - first.range.start
+        tensors.next_back().unwrap_or(first).range.end - first.range.start
     };
     let layers: Vec<u64> = (0..5)
         .map(|layer| extent(&format!("layers.{layer}.")))

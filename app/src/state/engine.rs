@@ -4,6 +4,7 @@ use format::ModelId;
 use protocol::{ChatAbility, ErrorReport, FitReport, ModelSummary};
 
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a page has one engine")]
 pub enum Engine {
     #[default]
     Empty,
