@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use format::ModelId;
-use js_sys::{ArrayBuffer, Uint8Array};
+use js_sys::ArrayBuffer;
 use leptos::task::spawn_local;
 use p2p::{Description, P2pError, answer_code, offer_code, offer_tag, read_code};
 use protocol::{Command, SwarmCommand, SwarmEvent, SwarmStatus};
@@ -252,19 +252,11 @@ impl Rooms {
     }
 }
 
-/// Bytes that nobody can guess.
-fn random<const N: usize>() -> [u8; N] {
-    let bytes = Uint8Array::new_with_length(N as u32);
-    let crypto = web_sys::window().and_then(|window| window.crypto().ok());
-    let filled = crypto.map(|crypto| crypto.get_random_values_with_array_buffer_view(&bytes));
-    match filled {
-        Some(Ok(_)) => {}
-        // Every browser with connections between browsers has these.
-        _ => return [0; N],
-    }
-    let mut out = [0; N];
-    bytes.copy_to(&mut out);
-    out
+/// Bytes that nobody can guess, if the browser has any: without them nothing is sealed or named.
+fn random<const N: usize>() -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 impl Page {

@@ -19,6 +19,17 @@ const SEEDER: SocketId = SocketId(1);
 const LEECHER: SocketId = SocketId(2);
 
 impl Post {
+    /// A server with a socket of either client.
+    fn with_two() -> Post {
+        let mut server = TrackerServer::new(1);
+        server.opened(0, SEEDER);
+        server.opened(0, LEECHER);
+        Post {
+            server,
+            wire: String::new(),
+        }
+    }
+
     /// Gives the server what a client sends; gives what the server then sends to one of them.
     fn carry(&mut self, from: SocketId, out: &[TrackerOut], to: SocketId) -> String {
         for out in out {
@@ -48,12 +59,7 @@ fn counts(text: &str) -> [u64; 2] {
 
 #[test]
 fn two_clients_meet_at_a_server_and_it_learns_no_address() {
-    let mut post = Post {
-        server: TrackerServer::new(1),
-        wire: String::new(),
-    };
-    post.server.opened(0, SEEDER);
-    post.server.opened(0, LEECHER);
+    let mut post = Post::with_two();
     let (mut seeder, mut leecher) = (Client::new(0), Client::new(9));
     let out = seeder.open(0, 1);
     assert_eq!(counts(&post.carry(SEEDER, &out, SEEDER)), [1, 0]);
@@ -112,12 +118,7 @@ fn two_clients_meet_at_a_server_and_it_learns_no_address() {
 
 #[test]
 fn a_server_counts_who_completes_and_who_leaves() {
-    let mut post = Post {
-        server: TrackerServer::new(1),
-        wire: String::new(),
-    };
-    post.server.opened(0, SEEDER);
-    post.server.opened(0, LEECHER);
+    let mut post = Post::with_two();
     let (mut seeder, mut leecher) = (Client::new(0), Client::new(9));
     let out = seeder.open(0, 1);
     assert_eq!(counts(&post.carry(SEEDER, &out, SEEDER)), [1, 0]);

@@ -170,8 +170,6 @@ pub enum Mode {
 }
 
 /// Worker to page.
-// One at a time is in memory, and most are encoded at once: a box would save nothing.
-#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// The worker can take commands. `downgrades` names every faster lane that was refused.
@@ -198,7 +196,7 @@ pub enum Event {
     },
     Loaded {
         model: ModelSummary,
-        fit: FitReport,
+        fit: Box<FitReport>,
     },
     Unloaded,
     Prefill {

@@ -74,8 +74,6 @@ pub struct ToClient {
     pub tell: Tell,
 }
 
-// As the event in it.
-#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Tell {
     Welcome,

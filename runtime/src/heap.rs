@@ -15,7 +15,6 @@ use dlmalloc::Dlmalloc;
 
 use crate::RuntimeError;
 use crate::error::reserve_memory;
-use rest::Rest;
 
 pub use rest::room;
 
@@ -122,57 +121,64 @@ unsafe impl GlobalAlloc for Locked {
     }
 }
 
+/// Hands out the memory in whole pages, each once, and takes none back.
+struct Rest;
+
+// SAFETY: every block lies within the memory, above data and stack, and is given once.
+unsafe impl dlmalloc::Allocator for Rest {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        let pages = size.div_ceil(PAGE_BYTES);
+        let first = (!is_sealed()).then(|| rest::take(pages)).flatten();
+        first.map_or((null_mut(), 0, 0), |first| {
+            let start = core::ptr::with_exposed_provenance_mut(first);
+            (start, pages * PAGE_BYTES, 0)
+        })
+    }
+
+    fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
+        null_mut()
+    }
+
+    fn free_part(&self, _: *mut u8, _: usize, _: usize) -> bool {
+        false
+    }
+
+    fn free(&self, _: *mut u8, _: usize) -> bool {
+        false
+    }
+
+    fn can_release_part(&self, _: u32) -> bool {
+        false
+    }
+
+    /// New memory is zero.
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        PAGE_BYTES
+    }
+}
+
 /// Memory that the module has and lets grow.
 #[cfg(not(target_feature = "atomics"))]
 mod rest {
     use super::*;
-
-    pub struct Rest;
 
     /// 4 GiB does not fit into an address; the last page is never asked for.
     fn pages_left() -> usize {
         (PAGES_MAX - 1).saturating_sub(wasm32::memory_size::<0>())
     }
 
-    // SAFETY: every block is memory that the module has just been given, and is given once.
-    unsafe impl dlmalloc::Allocator for Rest {
-        fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
-            let pages = size.div_ceil(PAGE_BYTES);
-            if is_sealed() || pages > pages_left() {
-                return (null_mut(), 0, 0);
-            }
-            match wasm32::memory_grow::<0>(pages) {
-                usize::MAX => (null_mut(), 0, 0),
-                before => {
-                    let start = core::ptr::with_exposed_provenance_mut(before * PAGE_BYTES);
-                    (start, pages * PAGE_BYTES, 0)
-                }
-            }
+    /// Address of so many new pages.
+    pub fn take(pages: usize) -> Option<usize> {
+        if pages > pages_left() {
+            return None;
         }
-
-        fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
-            null_mut()
-        }
-
-        fn free_part(&self, _: *mut u8, _: usize, _: usize) -> bool {
-            false
-        }
-
-        fn free(&self, _: *mut u8, _: usize) -> bool {
-            false
-        }
-
-        fn can_release_part(&self, _: u32) -> bool {
-            false
-        }
-
-        /// Memory that was grown is zero.
-        fn allocates_zeros(&self) -> bool {
-            true
-        }
-
-        fn page_size(&self) -> usize {
-            PAGE_BYTES
+        match wasm32::memory_grow::<0>(pages) {
+            usize::MAX => None,
+            before => Some(before * PAGE_BYTES),
         }
     }
 
@@ -197,9 +203,6 @@ mod rest {
     /// First byte of the memory that the allocator has not got yet; 0 before the first call.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-    /// Hands out the rest of the memory, page after page, each once.
-    pub struct Rest;
-
     fn end() -> usize {
         // 4 GiB does not fit into an address; the last page is left alone then.
         wasm32::memory_size::<0>().min(PAGES_MAX - 1) * PAGE_BYTES
@@ -212,42 +215,15 @@ mod rest {
         }
     }
 
-    // SAFETY: every block lies within the memory, above data and stack, and is given once.
-    unsafe impl dlmalloc::Allocator for Rest {
-        fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
-            let start = next();
-            let size = size.div_ceil(PAGE_BYTES) * PAGE_BYTES;
-            if is_sealed() || size > end().saturating_sub(start) {
-                return (null_mut(), 0, 0);
-            }
-            NEXT.store(start + size, Ordering::Relaxed);
-            (core::ptr::with_exposed_provenance_mut(start), size, 0)
+    /// Address of so many pages that nobody had before.
+    pub fn take(pages: usize) -> Option<usize> {
+        let start = next();
+        let size = pages.checked_mul(PAGE_BYTES)?;
+        if size > end().saturating_sub(start) {
+            return None;
         }
-
-        fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
-            null_mut()
-        }
-
-        fn free_part(&self, _: *mut u8, _: usize, _: usize) -> bool {
-            false
-        }
-
-        fn free(&self, _: *mut u8, _: usize) -> bool {
-            false
-        }
-
-        fn can_release_part(&self, _: u32) -> bool {
-            false
-        }
-
-        /// The memory is new and each page is given once.
-        fn allocates_zeros(&self) -> bool {
-            true
-        }
-
-        fn page_size(&self) -> usize {
-            PAGE_BYTES
-        }
+        NEXT.store(start + size, Ordering::Relaxed);
+        Some(start)
     }
 
     /// Bytes that the heap can still have.

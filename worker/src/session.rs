@@ -169,7 +169,6 @@ pub enum Input<D, E> {
 }
 
 #[derive(Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "as the event in it")]
 pub enum Output {
     Event(Event),
     /// From now on this source stands for this address, relative to the catalogue.

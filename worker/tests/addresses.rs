@@ -12,13 +12,6 @@ use world::{World, imported, refused};
 
 const URL: &str = "https://elsewhere/models/a.slm";
 
-/// Everything that was asked of an address, by piece.
-fn once(world: &World, url: &str, length: usize) {
-    let asked = world.pieces_asked(url);
-    assert_eq!(asked.len(), length.div_ceil(PIECE_BYTES as usize));
-    assert!(asked.values().all(|times| *times == 1), "{asked:?}");
-}
-
 #[test]
 fn a_slm_file_from_any_address() {
     let model = wide();
@@ -27,7 +20,7 @@ fn a_slm_file_from_any_address() {
     let import = world.ask_address(URL);
     world.run();
     assert_eq!(imported(world.last_of(import)).0.id, model.id());
-    once(&world, URL, model.file.len());
+    world.asked_once(URL, model.file.len());
     let root = model.id().root;
     let mut expected = vec![names::done(root), names::pieces(root)];
     expected.sort();
@@ -54,7 +47,7 @@ fn a_gguf_file_from_any_address_is_fetched_once() {
     let import = world.ask_address(url);
     world.run();
     assert_eq!(imported(world.last_of(import)).0.id, local.id);
-    once(&world, url, file.len());
+    world.asked_once(url, file.len());
     assert_eq!(world.names().len(), 2, "{:?}", world.names());
 }
 

@@ -2,7 +2,6 @@
 
 mod world;
 
-use format::PIECE_BYTES;
 use protocol::{
     ClientId, Command, Event, ImportId, ImportSource, ModelSummary, NamedFile, RequestId, Subject,
 };
@@ -11,13 +10,6 @@ use world::models::{small, wide};
 use world::{World, imported};
 
 const URL: &str = "https://elsewhere/models/a.slm";
-
-/// Everything that was asked of an address, by piece.
-fn once(world: &World, url: &str, length: usize) {
-    let asked = world.pieces_asked(url);
-    assert_eq!(asked.len(), length.div_ceil(PIECE_BYTES as usize));
-    assert!(asked.values().all(|times| *times == 1), "{asked:?}");
-}
 
 #[test]
 fn two_who_name_the_same_address_share_one_fetch() {
@@ -34,7 +26,7 @@ fn two_who_name_the_same_address_share_one_fetch() {
         let tells = |event: &&Event| matches!(event, Event::Import(p) if p.import == import);
         assert!(world.events.iter().filter(tells).count() > 3, "{import:?}");
     }
-    once(&world, URL, model.file.len());
+    world.asked_once(URL, model.file.len());
 }
 
 /// Whoever leaves takes nothing away from the others; the last one ends it.
@@ -53,7 +45,7 @@ fn a_shared_fetch_ends_with_the_last_who_wants_it() {
         assert_eq!(world.last_of(left), Event::ImportCancelled { import });
         world.run();
         imported(world.last_of(stays));
-        once(&world, &model.url, model.file.len());
+        world.asked_once(&model.url, model.file.len());
     }
     let mut world = World::new();
     world.serve(&model);
@@ -127,6 +119,25 @@ fn what_cannot_be_done_is_told_only_to_who_asked_for_it() {
         matches!(told[..], [HubOutput::Client(OTHER, _)]),
         "{told:?}"
     );
+}
+
+/// A list that comes in between answers nobody who asked for a model that is not in it.
+#[test]
+fn what_never_was_is_answered_after_a_list_too() {
+    let model = small().id();
+    for command in [
+        Command::DeleteModel { model },
+        Command::Export { model },
+        Command::Check { model },
+    ] {
+        let mut hub = hub();
+        hub.command(OTHER, command.clone(), None);
+        hub.event(Event::Models(Vec::<ModelSummary>::new()));
+        outputs(&mut hub);
+        hub.event(failed(Subject::Model(model)));
+        let expected = HubOutput::Client(OTHER, failed(Subject::Model(model)));
+        assert_eq!(outputs(&mut hub), [expected], "{command:?}");
+    }
 }
 
 /// The owner holds another tab's file as long as it is read, and no longer.

@@ -28,7 +28,7 @@ fn newest_fit(world: &World) -> Fit {
 
 fn loaded(world: &World) -> FitReport {
     match world.events.last() {
-        Some(Event::Loaded { fit, .. }) => *fit,
+        Some(Event::Loaded { fit, .. }) => **fit,
         other => panic!("{other:?}"),
     }
 }

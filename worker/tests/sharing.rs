@@ -24,9 +24,7 @@ fn status(world: &World) -> &SwarmStatus {
 #[test]
 fn a_shared_model_arrives_whole_and_is_the_same() {
     for model in [small(), wide()] {
-        let mut giver = World::with(&model);
-        giver.share(model.id());
-        giver.run();
+        let mut giver = World::giving(&model);
         let mut taker = World::new();
         let import = taker.ask_peers(&model, false);
         connect(&mut giver, &mut taker, model.id(), 1);
@@ -72,9 +70,7 @@ fn nothing_is_given_unasked_and_at_a_word_nothing_more() {
 #[test]
 fn a_transfer_goes_on_where_it_was_with_another_peer() {
     let model = wide();
-    let mut giver = World::with(&model);
-    giver.share(model.id());
-    giver.run();
+    let mut giver = World::giving(&model);
     let mut taker = World::new();
     taker.ask_peers(&model, false);
     connect(&mut giver, &mut taker, model.id(), 1);
@@ -83,9 +79,7 @@ fn a_transfer_goes_on_where_it_was_with_another_peer() {
     assert!(got > 0 && got < model.id().length, "{got}");
     // The giver is gone; another one comes.
     taker.command(Command::Swarm(SwarmCommand::Closed { link: 1 }));
-    let mut other = World::with(&model);
-    other.share(model.id());
-    other.run();
+    let mut other = World::giving(&model);
     connect(&mut other, &mut taker, model.id(), 2);
     talk(&mut other, &mut taker, ALWAYS);
     let (summary, _) = imported(taker.last_of(protocol::ImportId(1)));
@@ -98,9 +92,7 @@ fn a_transfer_goes_on_where_it_was_with_another_peer() {
 #[test]
 fn what_an_earlier_session_stored_is_not_fetched_again() {
     let model = wide();
-    let mut giver = World::with(&model);
-    giver.share(model.id());
-    giver.run();
+    let mut giver = World::giving(&model);
     let mut taker = World::new();
     let import = taker.ask_peers(&model, false);
     connect(&mut giver, &mut taker, model.id(), 1);
@@ -131,9 +123,7 @@ fn what_an_earlier_session_stored_is_not_fetched_again() {
 #[test]
 fn a_taker_that_gives_goes_on_giving_when_it_is_whole() {
     let model = wide();
-    let mut giver = World::with(&model);
-    giver.share(model.id());
-    giver.run();
+    let mut giver = World::giving(&model);
     let mut second = World::new();
     second.ask_peers(&model, true);
     connect(&mut giver, &mut second, model.id(), 1);
@@ -151,9 +141,7 @@ fn a_taker_that_gives_goes_on_giving_when_it_is_whole() {
 #[test]
 fn servers_and_peers_help_with_one_download() {
     let model = wide();
-    let mut giver = World::with(&model);
-    giver.share(model.id());
-    giver.run();
+    let mut giver = World::giving(&model);
     let mut taker = World::new();
     taker.serve(&model);
     let import = taker.invited(InvitedModel {
@@ -196,9 +184,7 @@ fn a_server_alone_is_enough() {
 #[test]
 fn a_model_that_does_not_fit_is_refused_before_its_weights_are_fetched() {
     let model = wide();
-    let mut giver = World::with(&model);
-    giver.share(model.id());
-    giver.run();
+    let mut giver = World::giving(&model);
     let mut taker = World::new();
     taker.estimate = store::Estimate {
         quota: Some(3 << 20),
@@ -217,9 +203,7 @@ fn a_model_that_does_not_fit_is_refused_before_its_weights_are_fetched() {
 #[test]
 fn how_a_model_is_shared_can_change() {
     let model = small();
-    let mut giver = World::with(&model);
-    giver.share(model.id());
-    giver.run();
+    let mut giver = World::giving(&model);
     giver.command(Command::Swarm(SwarmCommand::Share {
         model: model.id(),
         trackers: vec!["wss://t.example".into()],
@@ -233,9 +217,7 @@ fn how_a_model_is_shared_can_change() {
 #[test]
 fn a_deleted_model_is_not_shared_and_one_that_is_not_here_neither() {
     let model = small();
-    let mut giver = World::with(&model);
-    giver.share(model.id());
-    giver.run();
+    let mut giver = World::giving(&model);
     giver.command(Command::DeleteModel { model: model.id() });
     giver.run();
     let ended = SwarmEvent::Ended { model: model.id() };

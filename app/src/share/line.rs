@@ -30,7 +30,8 @@ pub struct Line {
 
 impl Line {
     pub fn open(page: Page, rooms: Rooms, model: ModelId, url: &str) -> Rc<Line> {
-        let dice = u64::from_le_bytes(random());
+        // It only spreads attempts in time.
+        let dice = random().map_or(0, u64::from_le_bytes);
         let line = Rc::new(Line {
             page,
             rooms,
@@ -184,8 +185,9 @@ impl Line {
             // It is collected with its socket.
             act.into_js_value().unchecked_into::<js_sys::Function>()
         };
-        socket.set_onopen(Some(&on(|line| {
-            line.give(TrackerIn::Opened { name: random() })
+        socket.set_onopen(Some(&on(|line| match random() {
+            Some(name) => line.give(TrackerIn::Opened { name }),
+            None => line.give(TrackerIn::Closed),
         })));
         socket.set_onclose(Some(&on(|line| {
             line.socket.take();
@@ -216,11 +218,14 @@ impl Line {
             if line.is_over.get() {
                 return line.rooms.forget(&peer);
             }
-            let offer_id = OfferId(random());
+            let (Some(id), Some(nonce)) = (random(), random()) else {
+                return line.rooms.forget(&peer);
+            };
+            let offer_id = OfferId(id);
             line.offers.borrow_mut().insert(offer_id, peer);
             line.give(TrackerIn::Offer {
                 offer_id,
-                nonce: random(),
+                nonce,
                 offer: &offer,
             });
         });
@@ -233,11 +238,11 @@ impl Line {
         let line = Rc::clone(self);
         spawn_local(async move {
             let made = line.rooms.answer(line.page, line.model, &offer).await;
-            if let Ok(answer) = made {
+            if let (Ok(answer), Some(nonce)) = (made, random()) {
                 line.give(TrackerIn::Answer {
                     to,
                     offer_id,
-                    nonce: random(),
+                    nonce,
                     answer: &answer,
                 });
             }

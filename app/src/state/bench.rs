@@ -222,7 +222,7 @@ impl App {
             }
             (Step::Load | Step::LoadAgain, Event::Loaded { fit, .. }) => {
                 run.load_ms.push(run.took(now));
-                run.fit = Some(*fit);
+                run.fit = Some(**fit);
                 let next = match run.step {
                     Step::Load => Step::FirstToken,
                     _ => Step::FirstTokenAgain,

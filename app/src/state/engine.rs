@@ -4,7 +4,6 @@ use format::ModelId;
 use protocol::{ChatAbility, ErrorReport, FitReport, ModelSummary};
 
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "a page has one engine")]
 pub enum Engine {
     #[default]
     Empty,
@@ -17,7 +16,7 @@ pub enum Engine {
     },
     Loaded {
         model: ModelSummary,
-        fit: FitReport,
+        fit: Box<FitReport>,
     },
     Failed {
         model: ModelId,

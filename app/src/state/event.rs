@@ -142,7 +142,7 @@ impl App {
         save.map(Effect::SaveConversation).into_iter().collect()
     }
 
-    fn loaded(&mut self, now: Millis, model: ModelSummary, fit: FitReport) -> Vec<Effect> {
+    fn loaded(&mut self, now: Millis, model: ModelSummary, fit: Box<FitReport>) -> Vec<Effect> {
         let opens_chat = matches!(
             self.engine,
             Engine::Loading {

@@ -104,7 +104,7 @@ fn loaded(byte: u8) -> Event {
         context: 2048,
         ..abi::Plan::default()
     };
-    let fit = FitReport::of(&plan, None);
+    let fit = Box::new(FitReport::of(&plan, None));
     Event::Loaded {
         model: summary(byte),
         fit,
@@ -205,7 +205,7 @@ fn a_model_that_does_not_fit_is_loaded_in_the_way_that_was_chosen() {
     let model = summary(1).id;
     app.act(0, Action::Load(model));
     let report = match loaded(1) {
-        Event::Loaded { fit, .. } => fit,
+        Event::Loaded { fit, .. } => *fit,
         _ => unreachable!("made by hand"),
     };
     let wish = Wish {

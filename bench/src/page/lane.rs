@@ -109,7 +109,7 @@ impl Lane {
         let load = self.load_command()?;
         let (event, ms) = self.ask(Some(&load), LOADED).await?;
         if let Event::Loaded { fit, .. } = event {
-            self.fit = Some(fit);
+            self.fit = Some(*fit);
         }
         self.load_s = ms / 1e3;
         Ok(())

@@ -89,7 +89,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             "the model is being imported"
         } else if self.removals.concern(root) {
             "the model is being deleted already"
-        } else if self.shelf.get(root).is_none() {
+        } else if self.shelf.get(root).is_none_or(|found| found.id != model) {
             "there is no such model"
         } else {
             if let Some(lent) = self.shelf.lent(root) {

@@ -41,6 +41,8 @@ pub struct Hub {
     exports: Vec<(ClientId, ModelId)>,
     /// Who asked for something about which stored model and was not answered.
     wishes: Vec<(ClientId, ModelId)>,
+    /// The newest list of models.
+    stored: BTreeSet<ModelId>,
     /// Who asked for the model to be put away.
     unloads: VecDeque<ClientId>,
     /// The highest number that each page has used.
@@ -85,6 +87,7 @@ impl Hub {
             offers: VecDeque::new(),
             exports: Vec::new(),
             wishes: Vec::new(),
+            stored: BTreeSet::new(),
             unloads: VecDeque::new(),
             begun: BTreeMap::new(),
             loads: Vec::new(),

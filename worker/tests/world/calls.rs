@@ -1,6 +1,6 @@
 //! Loading and measuring in few words.
 
-use format::{Digest, ModelId};
+use format::{Digest, ModelId, PIECE_BYTES};
 use protocol::{
     Command, ErrorReport, Event, ImportId, ImportSource, Measure, Mode, RequestId, Subject,
     TrResult,
@@ -63,20 +63,35 @@ impl World {
         error
     }
 
+    /// Drops a file on the page; does not run.
+    pub fn drop_file(&mut self, name: &str, bytes: Vec<u8>) -> ImportId {
+        let (name, length) = (name.to_owned(), bytes.len() as u64);
+        self.hand_file(ImportSource::File { name, length }, bytes)
+    }
+
     /// A file that is to be used and not kept; does not run.
     pub fn lend_file(&mut self, name: &str, bytes: Vec<u8>) -> ImportId {
+        let (name, length) = (name.to_owned(), bytes.len() as u64);
+        self.hand_file(ImportSource::Borrowed { name, length }, bytes)
+    }
+
+    fn hand_file(&mut self, source: ImportSource, bytes: Vec<u8>) -> ImportId {
         self.imports += 1;
         let import = ImportId(self.imports);
         self.attached += 1;
-        let length = bytes.len() as u64;
         self.files.insert(self.attached, bytes);
-        let name = name.to_owned();
-        let source = ImportSource::Borrowed { name, length };
         self.give(Input::Command {
             command: Command::Import { import, source },
             attached: Some(self.attached),
         });
         import
+    }
+
+    /// Everything of this address was asked for, each piece once.
+    pub fn asked_once(&self, url: &str, length: usize) {
+        let asked = self.pieces_asked(url);
+        assert_eq!(asked.len(), length.div_ceil(PIECE_BYTES as usize));
+        assert!(asked.values().all(|times| *times == 1), "{asked:?}");
     }
 
     /// A bit of a file flips while nobody looks.

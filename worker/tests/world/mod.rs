@@ -262,22 +262,6 @@ impl World {
         }
     }
 
-    /// Drops a file on the page; does not run.
-    pub fn drop_file(&mut self, name: &str, bytes: Vec<u8>) -> ImportId {
-        self.imports += 1;
-        let import = ImportId(self.imports);
-        self.attached += 1;
-        let length = bytes.len() as u64;
-        self.files.insert(self.attached, bytes);
-        let name = name.to_owned();
-        let source = ImportSource::File { name, length };
-        self.give(Input::Command {
-            command: Command::Import { import, source },
-            attached: Some(self.attached),
-        });
-        import
-    }
-
     /// Drops a file and runs the import to its end.
     pub fn import_file(&mut self, name: &str, bytes: Vec<u8>) -> Event {
         let import = self.drop_file(name, bytes);

@@ -17,6 +17,14 @@ fn seed() -> u64 {
 }
 
 impl World {
+    /// A started session that has this model and gives it.
+    pub fn giving(model: &Stored) -> World {
+        let mut world = World::with(model);
+        world.share(model.id());
+        world.run();
+        world
+    }
+
     pub(super) fn read_stored(&mut self, model: ModelId, piece: PieceIndex) {
         let (at, len) = model.piece_range(piece);
         let mut bytes = vec![0; len as usize];

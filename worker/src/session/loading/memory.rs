@@ -104,7 +104,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 self.shelf.mark_sound(id.root);
                 self.desk.event(Event::Loaded {
                     model: model.summary.clone(),
-                    fit: model.fit(),
+                    fit: Box::new(model.fit()),
                 });
             }
         }

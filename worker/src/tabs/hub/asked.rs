@@ -129,7 +129,7 @@ impl Hub {
             && model.id == wanted
             && (context == 0 || context == fit.context)
         {
-            let (model, fit) = (model.clone(), *fit);
+            let (model, fit) = (model.clone(), fit.clone());
             return self.tell(client, Event::Loaded { model, fit });
         }
         if self.wanted == Some(wanted) {

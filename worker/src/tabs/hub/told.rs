@@ -89,9 +89,12 @@ impl Hub {
             }
             Event::Checked { model, .. } => self.granted(*model),
             Event::Models(there) => {
-                // Those that are gone were to be deleted.
-                let is_there = |id: ModelId| there.iter().any(|model| model.id == id);
-                self.wishes.retain(|(_, model)| is_there(*model));
+                let there: BTreeSet<ModelId> = there.iter().map(|model| model.id).collect();
+                let before = std::mem::replace(&mut self.stored, there);
+                // Those that are gone were to be deleted; a model that never was is still to be
+                // answered.
+                let is_gone = |id: &ModelId| before.contains(id) && !self.stored.contains(id);
+                self.wishes.retain(|(_, model)| !is_gone(model));
             }
             Event::Failed {
                 subject: Subject::Load(model),
