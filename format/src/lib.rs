@@ -36,6 +36,7 @@ mod schema;
 
 mod leaves;
 mod merkle;
+mod verified;
 
 mod error;
 mod wording;
@@ -58,3 +59,4 @@ pub use manifest::{
 pub use merkle::{Hasher, PieceLayer, leaf_hash, piece_hash, piece_hash_of_leaves, sha256};
 pub use pack::{dequantize, pack_r4, unpack_row};
 pub use quantize::quantize;
+pub use verified::{PieceByLeaves, VerifiedPiece};

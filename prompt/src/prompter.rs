@@ -1,7 +1,11 @@
 //! A model's tokenizer and chat template.
 
 use format::Manifest;
-use tokenizers::Tokenizer;
+use tokenizers::models::bpe::BPE;
+use tokenizers::{
+    DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer,
+    TokenizerImpl,
+};
 
 use crate::PromptError;
 use crate::control::{ControlTokens, Marks, Part};
@@ -52,8 +56,7 @@ impl Prompter {
             return Err(PromptError::NoTokenizer);
         }
         let unusable = |reason: String| PromptError::Tokenizer { reason };
-        let mut tokenizer =
-            Tokenizer::from_bytes(payload).map_err(|error| unusable(error.to_string()))?;
+        let mut tokenizer = read(payload).map_err(|error| unusable(error.to_string()))?;
         // The crate itself never turns text into control tokens; `ControlTokens` does.
         tokenizer.set_encode_special_tokens(true);
         let vocab = vocabulary(&tokenizer);
@@ -191,6 +194,19 @@ impl Prompter {
     }
 }
 
+/// A tokenizer whose model is named before it is read.
+type Known<M> =
+    TokenizerImpl<M, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
+
+/// Whatever the file has. Nearly all have byte pairs, which are read as they stand: to find out
+/// what a model is, the crate copies the whole vocabulary more than once.
+fn read(payload: &[u8]) -> tokenizers::Result<Tokenizer> {
+    match serde_json::from_slice::<Known<BPE>>(payload) {
+        Ok(tokenizer) => Ok(tokenizer.into()),
+        Err(_) => Tokenizer::from_bytes(payload),
+    }
+}
+
 /// One above the greatest id.
 fn vocabulary(tokenizer: &Tokenizer) -> u32 {
     let greatest = tokenizer.get_vocab(true).into_values().max();
@@ -221,4 +237,45 @@ fn check_length(found: usize) -> Result<(), PromptError> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The crate's own reader says what a file of each kind is; there is no other short way in.
+    #[test]
+    fn every_kind_is_read_as_the_crate_reads_it() {
+        let models = [
+            r#"{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}"#,
+            r#"{"type":"BPE","dropout":null,"unk_token":"a","continuing_subword_prefix":null,
+                "end_of_word_suffix":null,"fuse_unk":true,"byte_fallback":true,
+                "ignore_merges":true,"vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]}"#,
+            r#"{"vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}"#,
+            r#"{"type":"WordPiece","unk_token":"a","continuing_subword_prefix":"-",
+                "max_input_chars_per_word":100,"vocab":{"a":0,"-b":1}}"#,
+            r#"{"type":"WordLevel","vocab":{"a":0,"b":1},"unk_token":"a"}"#,
+            r#"{"type":"Unigram","unk_id":0,"vocab":[["a",0.0],["b",-1.0]],"byte_fallback":false}"#,
+            // None of these is a tokenizer.
+            r#"{"type":"BPE","vocab":{"a":0},"merges":["a b"]}"#,
+            r#"{"type":"BPE","vocab":{"a":0}"#,
+            r#"{"type":"Other","vocab":{"a":0},"merges":[]}"#,
+        ];
+        let mut refused = 0;
+        for model in models {
+            let file = format!(
+                r#"{{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],
+                    "normalizer":null,"pre_tokenizer":null,"post_processor":null,
+                    "decoder":null,"model":{model}}}"#
+            );
+            let text = |read: tokenizers::Result<Tokenizer>| {
+                let read = read.map_err(|error| error.to_string())?;
+                read.to_string(false).map_err(|error| error.to_string())
+            };
+            let expected = text(Tokenizer::from_bytes(&file));
+            refused += usize::from(expected.is_err());
+            assert_eq!(text(read(file.as_bytes())), expected, "{model}");
+        }
+        assert_eq!(refused, 3);
+    }
 }

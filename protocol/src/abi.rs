@@ -11,7 +11,7 @@
 //! | `rt_alloc` | `(len: u32) -> ptr`: 16-byte aligned staging memory for the host, 0 if none is left |
 //! | `rt_free` | `(ptr, len: u32)` |
 //! | `rt_self_test` | `(out: *SelfTest) -> code` |
-//! | `rt_plan` | `(header, header_len: u32, file_len: u64, options: *Options, out: *Plan) -> code`: also of a model that does not fit, see [`Plan::over`] |
+//! | `rt_plan` | `(header, header_len: u32, file_len: u64, options: *Options, out: *Plan) -> code`: also of a model that does not fit, see [`Plan::over`]; as if no other were open |
 //! | `rt_open` | `(header, header_len: u32, file_len: u64, options: *Options, source: u32, out: *Opened) -> code` |
 //! | `rt_load` | `(handle: u64, at: u64, len: u32, out: *[u8; 32]) -> code`: reads one piece (1 MiB at a multiple of 1 MiB, or the file's last bytes) through `host_read`, keeps what is to be resident of it, and writes its hash |
 //! | `rt_ready` | `(handle: u64) -> code`: checks the loaded weights, reading those that are not resident once more; the model can be used, and the memory grows no more |
@@ -33,6 +33,7 @@
 //! | `rt_team` | `(workers: u32, out: *Team) -> code`: threaded lanes only, once and before any model is open: takes the memory of a team; the host starts workers 1 and up |
 //! | `rt_worker` | `(index: u32)`: threaded lanes only: called in that worker's own instance, whose `__stack_pointer` and TLS are set; returns when the worker is dismissed |
 //! | `rt_meet` | `(workers: u32, rounds: u32, out: *Meet) -> code`: threaded lanes only: so many meetings of a test product by the first `workers` workers, who from then on are the team. `WorkerFailure` within two seconds if one does not come, `SelfTestFailed` if a share is missing or wrong |
+//! | `rt_reader` | `(handle: u64, out: *Reader) -> code`: threaded lanes only: where a worker that reads the model's file ahead is told what to read, see [`Reader`]; without such a worker the engine reads everything itself |
 //!
 //! Every pointer that the host passes must lie in memory from `rt_alloc` that is not yet freed,
 //! with its whole length; otherwise the call returns `Bounds` and does nothing. So no host mistake
@@ -244,6 +245,19 @@ shapes! {
         pub tls_bytes: u32,
         pub workers: u32,
         pub reserved: u32,
+    }
+
+    /// Nine 32-bit words at `words`, which engine and reader change with atomic operations: the
+    /// model that is served; the reader that is there; how often was asked; how often was
+    /// answered; 1 if the bytes were read; the file byte, low and high; where to; how many. A
+    /// reader that finds its own `number` in the first word takes over the third to the fourth,
+    /// writes its number into the second, and from then on answers whenever the third has changed,
+    /// until the first does. All is 0 if nothing is to be read.
+    pub struct Reader [16] {
+        pub words: u32,
+        pub number: u32,
+        /// Blocks that were read ahead so far.
+        pub blocks: u64,
     }
 
     pub struct Meet [32] {

@@ -3,7 +3,8 @@
 //! Reading order: `result` (codes and where an error happened), `lanes` (the table of builds),
 //! `manifest` (what was built, signed), `abi` (structs and functions of a lane), `kv` (formats of
 //! its cache), `receipt` (what really ran), `imports`, `message` and `subject` (page and worker),
-//! `sharing` (the same, of peers), `fit` (whether a model fits), `tabs` (workers of several tabs),
+//! `sharing` (the same, of peers), `fit` (whether a model fits), `levers` (what helps if it does
+//! not), `tabs` (workers of several tabs),
 //! `catalogue` (what a server offers), `diagnosis` (a failure and its circumstances), `bench`
 //! (figures of a device), `wire` (bytes of a message).
 #![no_std]
@@ -20,6 +21,7 @@ mod fit;
 mod imports;
 mod kv;
 mod lanes;
+mod levers;
 mod manifest;
 mod message;
 mod receipt;
@@ -48,6 +50,7 @@ pub use lanes::{
     LANES, Lane, LaneId, LaneMemory, PROBES, Probe, SHARED_LINK_ARGS, SHARED_PAGES,
     SHARED_PAGES_MAX,
 };
+pub use levers::{CONTEXT_LEAST, most_room, ways_to_fit};
 pub use manifest::{
     LaneArtifact, LaneManifest, MANIFEST_SCHEMA, ManifestFile, ProbeRecord, Signature, Signed,
     artifact_message, head_message,
@@ -59,7 +62,7 @@ pub use receipt::{
 };
 pub use residency::{Over, Residency};
 pub use result::{ErrorReport, Stage, TrResult};
-pub use sharing::{InvitedModel, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
+pub use sharing::{InvitedModel, Meeting, Met, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
 pub use subject::Subject;
 pub use tabs::{Ask, Call, ClientId, Edition, Epoch, Role as TabRole, Tell, ToClient, ToOwner};
 pub use wire::{WireError, decode, encode};

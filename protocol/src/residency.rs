@@ -37,6 +37,14 @@ impl Residency {
             Residency::Paged => RESIDENCY_PAGED,
         }
     }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Residency::Full => "full",
+            Residency::Hybrid => "hybrid",
+            Residency::Paged => "paged",
+        }
+    }
 }
 
 /// A region for which too little is left.

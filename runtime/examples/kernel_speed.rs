@@ -56,7 +56,7 @@ fn product(
     let input = if strict {
         Input::strict(&x, cols)
     } else {
-        Input::int8(&x, &codes)
+        Input::int8(&x, codes.codes())
     };
     let mut y = vec![0.0; tokens * rows];
     let (mut best, start) = (f64::INFINITY, Instant::now());

@@ -38,7 +38,11 @@ fn main() {
     };
     let team = Team::threads(workers).expect("threads");
     let kernels = Kernels::best();
-    let engine = Engine { kernels, team };
+    let engine = Engine {
+        kernels,
+        team,
+        ..Engine::default()
+    };
     let mut model = Model::open_with(header, options, u64::MAX, engine).expect("memory");
     for at in (model.first()..len).step_by(PIECE_BYTES as usize) {
         let piece = (len - at).min(u64::from(PIECE_BYTES)) as u32;

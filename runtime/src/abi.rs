@@ -266,3 +266,9 @@ extern "C" fn rt_worker(index: u32) {
 extern "C" fn rt_meet(workers: u32, rounds: u32, out: Address) -> i32 {
     code(|lane| lane.meet(workers, rounds, out))
 }
+
+#[cfg(target_feature = "atomics")]
+#[unsafe(no_mangle)]
+extern "C" fn rt_reader(handle: u64, out: Address) -> i32 {
+    code(|lane| lane.reader(handle, out))
+}

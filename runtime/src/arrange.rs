@@ -6,6 +6,9 @@
 //! paged    [ norm ][ window: one layer, one part of the head, or a row of the embedding ]
 //! ```
 //!
+//! Where a reader fills one window while another is used there are two of them, with one address
+//! in this arrangement: which of them it means changes with every block.
+//!
 //! A block is what is read at once: a layer, which is one extent of the file, or as many rows of
 //! the head as the window holds. Every tensor begins at a multiple of 64 in the file and in memory.
 
@@ -16,6 +19,7 @@ use core::ops::Range;
 use format::{Header, Layout, PIECE_BYTES, TOKENIZER_TENSOR, Tensor};
 use protocol::Residency;
 
+use crate::ahead::Buffer;
 use crate::plan::{Options, WEIGHTS_ALIGN};
 
 /// Rows of a matrix that lie interleaved.
@@ -37,6 +41,8 @@ pub struct Arrangement {
     pub keeps_vocabulary: bool,
     /// Where the window begins in memory, and how long it is; empty if nothing is streamed.
     pub window: Range<u64>,
+    /// How many there are of it if anything is streamed.
+    pub windows: u64,
     /// Rows of a part of the head; all of them if it is kept.
     pub head_rows: u32,
     /// Bytes read for one row of the embedding; 0 if it is kept.
@@ -49,7 +55,7 @@ pub struct Arrangement {
 
 impl Arrangement {
     /// `room` is what hybrid weights may take if the options do not say how many layers.
-    pub fn of(header: &Header, options: &Options, room: u64) -> Arrangement {
+    pub fn of(header: &Header, options: &Options, room: u64, windows: u64) -> Arrangement {
         let first = first_byte(header);
         let layers = layer_extents(header);
         let head = extent(header, "head").unwrap_or_else(|| vocabulary(header));
@@ -60,6 +66,7 @@ impl Arrangement {
             kept_layers: count,
             keeps_vocabulary: true,
             window: 0..0,
+            windows,
             head_rows: header.manifest.architecture.vocab,
             embed_group: 0,
             layers,
@@ -131,8 +138,17 @@ impl Arrangement {
 
     /// Bytes of the region, with what alignment may cost.
     pub fn bytes(&self) -> u64 {
+        let windows = match self.streams() {
+            true => self.windows * Buffer::bytes_for(length(&self.window)),
+            false => 0,
+        };
+        self.kept_bytes() + windows
+    }
+
+    /// Of these what is kept.
+    pub fn kept_bytes(&self) -> u64 {
         let kept = self.kept.last().map_or(0, |(file, at)| at + length(file));
-        kept.max(self.window.end) + WEIGHTS_ALIGN as u64 - 1
+        kept + WEIGHTS_ALIGN as u64 - 1
     }
 
     /// Whether anything is read while the model computes.

@@ -8,9 +8,11 @@
 //! and there a position reads only the cache, so a position's arithmetic does not depend on its
 //! batch.
 //!
-//! A layer is five meetings of the workers for one position, and two more for a tile: `shares` has
-//! what each worker does in one of them.
+//! A layer is five meetings of the workers for one position, and two more for a few: `shares` has
+//! what each worker does in one of them. If there are positions enough for every worker, each
+//! takes some of them through the layer, see `bands`.
 
+mod bands;
 mod shares;
 
 use format::{Architecture, Ffn, Layer, Mixer};
@@ -77,15 +79,42 @@ impl Graph {
         cache: &mut Cache,
         s: &mut Scratch,
     ) -> Result<(), TrResult> {
-        let Layer { mixer, ffn } = self.architecture.layers[layer];
-        let w = &self.weights.layers[layer];
-        match mixer {
-            Mixer::Attention | Mixer::Sliding { .. } => self.attention(layer, w, tile, cache, s)?,
+        self.queries_keys_values(layer, tile, cache, s)?;
+        self.mixer_and_ffn(layer, tile, cache, s)
+    }
+
+    /// The last layer, where only what comes after the prompt is asked for: of all positions but
+    /// the prompt's final one, nothing but keys and values is ever read again.
+    pub fn last_layer(
+        &self,
+        layer: usize,
+        tile: Tile,
+        has_final: bool,
+        cache: &mut Cache,
+        s: &mut Scratch,
+    ) -> Result<(), TrResult> {
+        self.queries_keys_values(layer, tile, cache, s)?;
+        if !has_final {
+            return Ok(());
         }
-        match ffn {
-            Ffn::Dense => self.dense(w, tile, s)?,
-        }
-        Ok(())
+        let (last, width) = (tile.count - 1, self.queries());
+        // To where a tile of one position has its queries.
+        s.q.copy_within(last * width..(last + 1) * width, 0);
+        let tile = Tile {
+            start: tile.start + last,
+            count: 1,
+            row: tile.row + last,
+        };
+        self.mixer_and_ffn(layer, tile, cache, s)
+    }
+
+    /// Elements of a position's queries, and of its keys or values.
+    fn queries(&self) -> usize {
+        self.architecture.heads as usize * self.architecture.head_dim as usize
+    }
+
+    fn keys(&self) -> usize {
+        self.architecture.kv_heads as usize * self.architecture.head_dim as usize
     }
 
     /// Logits of the position in row `row`: `head(norm(x))`, as much of the head at a time as is
@@ -118,7 +147,7 @@ impl Graph {
     fn head_part(&self, head: &HeadPart, s: &Scratch, logits: &mut [f32]) -> Result<(), TrResult> {
         let hidden = self.architecture.hidden as usize;
         let coded = self.is_head_coded();
-        let input = input(&s.normed[..hidden], hidden, coded.then_some(&s.codes));
+        let input = input(&s.normed[..hidden], hidden, coded.then(|| s.codes.codes()));
         let parts = self.parts(1);
         let rows = head.matrix.rows();
         let logits = &mut logits[head.first..head.first + rows];
@@ -134,38 +163,80 @@ impl Graph {
         head.is_some_and(|head| self.coded([&head.matrix]))
     }
 
-    /// `x += o(attention(rope(q), rope(k), v)) `, with q, k, v projected from `norm(x)`.
-    fn attention(
+    /// Queries, keys and values of `norm(x)`; the cache has the keys and values then.
+    fn queries_keys_values(
         &self,
         layer: usize,
-        w: &LayerWeights,
         tile: Tile,
         cache: &mut Cache,
         s: &mut Scratch,
     ) -> Result<(), TrResult> {
+        let w = &self.weights.layers[layer];
+        if self.goes_in_bands(tile.count) {
+            self.project_in_bands(w, tile, s)?;
+        } else {
+            self.project_in_rows(w, tile, s)?;
+        }
+        self.remember(layer, tile, cache, s);
+        Ok(())
+    }
+
+    /// `x += o(attention(rope(q), rope(k), v))`, `x += down(silu(gate(norm(x))) * up(norm(x)))`.
+    fn mixer_and_ffn(
+        &self,
+        layer: usize,
+        tile: Tile,
+        cache: &Cache,
+        s: &mut Scratch,
+    ) -> Result<(), TrResult> {
+        // What every kind of layer there is has in common; another kind would not compile here.
+        let Layer {
+            mixer: Mixer::Attention | Mixer::Sliding { .. },
+            ffn: Ffn::Dense,
+        } = self.architecture.layers[layer];
+        if self.goes_in_bands(tile.count) {
+            return self.mixer_and_ffn_in_bands(layer, tile, cache, s);
+        }
+        self.attention(layer, tile, cache, s)?;
+        self.dense(&self.weights.layers[layer], tile, s)
+    }
+
+    fn project_in_rows(
+        &self,
+        w: &LayerWeights,
+        tile: Tile,
+        s: &mut Scratch,
+    ) -> Result<(), TrResult> {
         let count = tile.count;
         let hidden = self.architecture.hidden as usize;
-        let head_dim = self.architecture.head_dim as usize;
-        let queries = self.architecture.heads as usize * head_dim;
-        let keys = self.architecture.kv_heads as usize * head_dim;
-
         let coded = self.coded([&w.q.matrix, &w.k.matrix, &w.v.matrix]);
         let x = &s.x[tile.row * hidden..][..count * hidden]; // (count, D)
         let normed = &mut s.normed[..count * hidden]; // (count, D)
         self.norm(&w.attn_norm, x, normed, coded.then_some(&mut s.codes))?;
-        let q = &mut s.q[..count * queries]; // (count, Q)
-        let k = &mut s.k[..count * keys]; // (count, K)
-        let v = &mut s.v[..count * keys]; // (count, K)
+        let q = &mut s.q[..count * self.queries()]; // (count, Q)
+        let k = &mut s.k[..count * self.keys()]; // (count, K)
+        let v = &mut s.v[..count * self.keys()]; // (count, K)
         self.project(
             [(&w.q, q), (&w.k, k), (&w.v, v)],
-            input(normed, hidden, coded.then_some(&s.codes)),
-        )?;
-        self.remember(layer, tile, cache, s);
+            input(normed, hidden, coded.then(|| s.codes.codes())),
+        )
+    }
 
+    /// `x += o(attention(rope(q), rope(k), v))`.
+    fn attention(
+        &self,
+        layer: usize,
+        tile: Tile,
+        cache: &Cache,
+        s: &mut Scratch,
+    ) -> Result<(), TrResult> {
+        let w = &self.weights.layers[layer];
+        let hidden = self.architecture.hidden as usize;
+        let (count, queries) = (tile.count, self.queries());
         let coded = self.coded([&w.o.matrix]);
         self.attend(layer, tile, cache, coded, s)?;
         let mixed = &s.mixed[..count * queries]; // (count, Q)
-        let input = input(mixed, queries, coded.then_some(&s.codes));
+        let input = input(mixed, queries, coded.then(|| s.codes.codes()));
         let delta = &mut s.delta[..count * hidden]; // (count, D)
         self.add(
             &w.o,
@@ -177,8 +248,7 @@ impl Graph {
 
     /// Turns the tile's keys and puts them into the cache with the values. Too little to share.
     fn remember(&self, layer: usize, tile: Tile, cache: &mut Cache, s: &mut Scratch) {
-        let head_dim = self.architecture.head_dim as usize;
-        let keys = self.architecture.kv_heads as usize * head_dim;
+        let (head_dim, keys) = (self.architecture.head_dim as usize, self.keys());
         let (pairs, pairing) = (self.rotary.pairs(), self.rotary.pairing());
         for row in 0..tile.count {
             let cos = &s.cos[(tile.row + row) * pairs..][..pairs];
@@ -200,7 +270,7 @@ impl Graph {
         s: &mut Scratch,
     ) -> Result<(), TrResult> {
         let head_dim = self.architecture.head_dim as usize;
-        let width = self.architecture.heads as usize * head_dim;
+        let width = self.queries();
         let whole = tile.count * width;
         let (workers, parts) = (self.workers(), self.parts(tile.count));
         // Workers share the heads of one position, or the positions of a tile.
@@ -258,7 +328,7 @@ impl Graph {
         let x = &s.x[tile.row * hidden..][..count * hidden]; // (count, D)
         let normed = &mut s.normed[..count * hidden]; // (count, D)
         self.norm(&w.ffn_norm, x, normed, coded.then_some(&mut s.codes))?;
-        let entering = input(normed, hidden, coded.then_some(&s.codes));
+        let entering = input(normed, hidden, coded.then(|| s.codes.codes()));
         let coded = self.coded([&w.down.matrix]);
         let gated = Gated {
             gate: &mut s.gate[..count * ffn],           // (count, F)
@@ -269,7 +339,7 @@ impl Graph {
         self.gate(w, entering, gated)?;
 
         let activated = &s.activated[..count * ffn]; // (count, F)
-        let entering = input(activated, ffn, coded.then_some(&s.wide_codes));
+        let entering = input(activated, ffn, coded.then(|| s.wide_codes.codes()));
         let delta = &mut s.delta[..count * hidden]; // (count, D)
         self.add(
             &w.down,

@@ -23,6 +23,9 @@ struct Slot {
 pub struct Open {
     pub model: Model,
     pub source: u32,
+    /// Where a reader is told what to read, and its number; 0 where there is none.
+    #[cfg(target_feature = "atomics")]
+    pub reader: [u32; 2],
 }
 
 impl Handles {

@@ -57,7 +57,7 @@ pub use attention::{Attention, Cells, KV_BLOCK, KvHead};
 pub use counters::{Calls, calls};
 pub use half::{f16_from_f32, f16_to_f32};
 pub use matrix::{Matrix, Subnormals};
-pub use quantized::{Input, Quantized, QuantizedBlock};
+pub use quantized::{Codes, Input, Quantized, QuantizedBlock};
 pub use shared::{Part, SharedRows};
 pub(crate) use vectors::{divide, exponentials, greatest, head_code, head_scale};
 

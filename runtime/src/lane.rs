@@ -6,33 +6,31 @@
 #[cfg(target_feature = "atomics")]
 mod hosted;
 mod pages;
+mod requests;
 
 use alloc::vec::Vec;
 
 use format::Header;
-use protocol::abi::{
-    self, Counters, DETAIL_CODE, ErrorPlace, FLAG_COLD, FLAG_DIGEST, FLAG_IGNORE_EOS,
-    FLAG_MASK_MALFORMED, Opened, Plan, SelfTest, Span, Step,
-};
+use protocol::abi::{self, Counters, DETAIL_CODE, ErrorPlace, Opened, Plan, SelfTest, Span, Step};
 use protocol::{Stage, TrResult};
 
+#[cfg(target_feature = "atomics")]
+use crate::ahead::beside::Board;
 use crate::error::reserve_memory;
 use crate::handles::{Handles, Open};
 use crate::kernels::calls;
 use crate::plan::{Options, Surroundings, measure};
-use crate::sampler::{Malformed, Settings};
 use crate::self_test::self_test;
 use crate::staging::{Address, Staging};
 use crate::weights::Source;
-use crate::{Engine, Model, Request, RuntimeError, Team};
+use crate::{Engine, Model, RuntimeError, Team};
+use requests::native_request;
 
 /// The transfer window: the host's structs, a header of some hundred tensors in text and in parts
 /// while it is planned, and what the allocator itself takes.
 pub const TRANSFER_BYTES: u64 = 2 * 1024 * 1024;
 /// A prompt's ids as the host passes them and as they are read from there.
 const TRANSFER_POSITION: u64 = 8;
-
-const FLAGS: u32 = FLAG_IGNORE_EOS | FLAG_DIGEST | FLAG_MASK_MALFORMED | FLAG_COLD;
 
 /// Everything that lives as long as a lane.
 pub struct Lane {
@@ -47,6 +45,8 @@ pub struct Lane {
     team: Team,
     #[cfg(target_feature = "atomics")]
     hosted: Option<hosted::Hosted>,
+    #[cfg(target_feature = "atomics")]
+    board: Board,
 }
 
 /// A header in staging memory, and the length of the file it heads.
@@ -96,6 +96,8 @@ impl Lane {
             team: Team::solo(),
             #[cfg(target_feature = "atomics")]
             hosted: None,
+            #[cfg(target_feature = "atomics")]
+            board: Board::default(),
         }
     }
 
@@ -135,7 +137,8 @@ impl Lane {
         self.check_room(out, Plan::BYTES, Stage::Plan)?;
         let options = self.options(options)?;
         let header = self.header(header)?;
-        let (plan, _) = measure(&header, &options, &self.surroundings(), self.limit())?;
+        // A host that asks beside an open model means to close that one first.
+        let (plan, _) = measure(&header, &options, &self.surroundings(), self.capacity)?;
         self.answer(out, &plan.to_bytes(), Stage::Plan)
     }
 
@@ -171,7 +174,16 @@ impl Lane {
             stacks: self.stack_bytes(),
             transfer: TRANSFER_BYTES,
             transfer_position: TRANSFER_POSITION,
+            windows: 1 + u64::from(self.has_team()),
         }
+    }
+
+    /// Where others share the memory, one of them may read ahead.
+    fn has_team(&self) -> bool {
+        #[cfg(target_feature = "atomics")]
+        return self.hosted.is_some();
+        #[cfg(not(target_feature = "atomics"))]
+        false
     }
 
     /// Stacks and thread-local blocks of the workers that the host started.
@@ -201,12 +213,19 @@ impl Lane {
             team: self.team.clone(),
             ..Engine::default()
         };
+        #[cfg(target_feature = "atomics")]
+        let (engine, reader) = self.with_reader(&options, engine);
         let around = self.surroundings();
         let header = self.header(header)?;
         let model = Model::open_in(header, options, self.limit(), engine, &around)?;
         let first = model.first();
         let opened = Opened {
-            handle: self.handles.insert(Open { model, source })?,
+            handle: self.handles.insert(Open {
+                model,
+                source,
+                #[cfg(target_feature = "atomics")]
+                reader,
+            })?,
             first,
             len: file_len - first,
         };
@@ -222,14 +241,14 @@ impl Lane {
         read: HostRead<'_>,
     ) -> Result<(), RuntimeError> {
         self.check_room(out, 32, Stage::Load)?;
-        let Open { model, source } = self.handles.get(handle)?;
+        let Open { model, source, .. } = self.handles.get(handle)?;
         let number = *source;
         let digest = model.load(&mut HostSource { number, read }, at, len)?;
         self.answer(out, &digest.0, Stage::Load)
     }
 
     pub fn ready(&mut self, handle: u64, read: HostRead<'_>) -> Result<(), RuntimeError> {
-        let Open { model, source } = self.handles.get(handle)?;
+        let Open { model, source, .. } = self.handles.get(handle)?;
         let number = *source;
         model.ready_from(&mut HostSource { number, read })?;
         // From here on the memory is as large as it will be.
@@ -256,7 +275,7 @@ impl Lane {
         read: HostRead<'_>,
     ) -> Result<(), RuntimeError> {
         self.check_room(out, Step::BYTES, Stage::Decode)?;
-        let Open { model, source } = self.handles.get(handle)?;
+        let Open { model, source, .. } = self.handles.get(handle)?;
         let number = *source;
         let step = model.step_from(&mut HostSource { number, read })?;
         self.answer(out, &step.to_bytes(), Stage::Decode)
@@ -353,38 +372,4 @@ impl Lane {
             .write(out, bytes)
             .map_err(|code| RuntimeError::new(code, stage))
     }
-}
-
-fn native_request<'a>(request: &abi::Request, ids: &'a [u32]) -> Result<Request<'a>, RuntimeError> {
-    let unknown = request.flags & !FLAGS;
-    if unknown != 0 || request.reserved != 0 {
-        let error = RuntimeError::new(TrResult::InvalidArgument, Stage::Prefill);
-        return Err(error.detail(DETAIL_CODE, u64::from(FLAGS), u64::from(request.flags)));
-    }
-    let has = |flag| request.flags & flag != 0;
-    Ok(Request {
-        ids,
-        max_new: request.max_new,
-        sampling: Settings {
-            temperature: request.temperature,
-            top_k: request.top_k,
-            top_p: request.top_p,
-            min_p: request.min_p,
-            repetition_penalty: request.repetition_penalty,
-            presence_penalty: request.presence_penalty,
-            frequency_penalty: request.frequency_penalty,
-            seed: request.seed,
-            stream: request.stream,
-            vocab: request.vocab,
-            malformed: match has(FLAG_MASK_MALFORMED) {
-                true => Malformed::Mask,
-                false => Malformed::Refuse,
-            },
-        },
-        ignore_eos: has(FLAG_IGNORE_EOS),
-        digest: has(FLAG_DIGEST),
-        cold: has(FLAG_COLD),
-        argmax: false,
-        number: request.number,
-    })
 }

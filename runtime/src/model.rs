@@ -6,11 +6,14 @@
 //!
 //! A call out of this order is refused with `IllegalState` and changes nothing.
 
+use alloc::boxed::Box;
+
 use format::{Digest, Header, Kind};
 use protocol::abi::REGION_METADATA;
 use protocol::{Stage, TrResult};
 
 use crate::RuntimeError;
+use crate::ahead::ReadAhead;
 use crate::forward::Graph;
 use crate::generate::{Generator, Step};
 use crate::kernels::Kernels;
@@ -34,15 +37,25 @@ pub struct Model {
 pub struct Engine {
     pub kernels: Kernels,
     pub team: Team,
+    /// Reads the next block of weights that are not resident while this one is used.
+    pub reader: Option<Box<dyn ReadAhead>>,
+}
+
+impl Engine {
+    /// One worker, which reads everything itself.
+    pub fn solo(kernels: Kernels) -> Engine {
+        Engine {
+            kernels,
+            team: Team::solo(),
+            reader: None,
+        }
+    }
 }
 
 impl Default for Engine {
     /// The best instructions, one worker.
     fn default() -> Engine {
-        Engine {
-            kernels: Kernels::best(),
-            team: Team::solo(),
-        }
+        Engine::solo(Kernels::best())
     }
 }
 
@@ -59,7 +72,10 @@ impl Model {
         limit: u64,
         engine: Engine,
     ) -> Result<Model, RuntimeError> {
-        let around = Surroundings::native(engine.team.workers());
+        let around = Surroundings {
+            windows: 1 + u64::from(engine.reader.is_some()),
+            ..Surroundings::native(engine.team.workers())
+        };
         Model::open_in(header, options, limit, engine, &around)
     }
 
@@ -86,7 +102,7 @@ impl Model {
             kernels: engine.kernels,
             team: engine.team,
             mode: options.mode,
-            weights: Weights::open(&header, arrangement, options.residency)
+            weights: Weights::open(&header, arrangement, options.residency, engine.reader)
                 .map_err(|error| error.in_region(REGION_METADATA, plan.metadata))?,
             rotary: Rotary::new(&header.manifest.architecture.rope)?,
             architecture: header.manifest.architecture.clone(),
@@ -133,6 +149,11 @@ impl Model {
         self.graph.weights.streamed()
     }
 
+    /// Blocks of weights that were there when they were wanted, because a reader had read them.
+    pub fn read_ahead(&self) -> u64 {
+        self.graph.weights.read_ahead()
+    }
+
     /// Without the manifest's list of tensors, which says again what the directory says.
     pub fn header(&self) -> &Header {
         &self.header
@@ -153,7 +174,10 @@ impl Model {
         len: u32,
     ) -> Result<Digest, RuntimeError> {
         match self.ready {
-            false => self.graph.weights.load(source, at, len),
+            false => {
+                let Graph { weights, team, .. } = &mut self.graph;
+                weights.load(source, at, len, team)
+            }
             true => Err(RuntimeError::new(TrResult::IllegalState, Stage::Load).at(at)),
         }
     }
@@ -169,7 +193,8 @@ impl Model {
         if self.ready {
             return Err(RuntimeError::new(TrResult::IllegalState, Stage::Load));
         }
-        self.graph.weights.ready(&self.header, source)?;
+        let Graph { weights, team, .. } = &mut self.graph;
+        weights.ready(&self.header, source, team)?;
         self.ready = true;
         Ok(())
     }

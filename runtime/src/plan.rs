@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! weights   full: file bytes from the first weight's 1 MiB boundary to the end; else what is kept
-//!           and a window for one block, see `arrange`
+//!           and one or two windows for a block, see `arrange`
 //! metadata  what was read of the header, norms and biases as floats, ids of the sequence, tables
 //! kv        layers * positions (up to whole blocks) * bytes of a position, see `KvFormat`, and
 //!           which tokens stand where; of layers that see a window only two windows
@@ -29,14 +29,18 @@ use crate::records;
 use crate::sampler::Sampler;
 use crate::scratch::Lengths;
 
-/// Positions prefilled together if nobody says otherwise: enough to reuse each weight many times,
-/// few enough that activations stay in a second-level cache and a cancel is soon seen. Without
-/// vectors a layer of 32 positions of a small model takes longer than a person waits for a stop.
-pub const PREFILL_TILE_DEFAULT: u32 =
-    match cfg!(all(target_arch = "wasm32", not(target_feature = "simd128"))) {
-        true => 8,
-        false => 32,
-    };
+/// Positions prefilled together if nobody says otherwise: enough to reuse each weight many times.
+const TILE_LEAST: u32 = 32;
+/// Without vectors a layer of 32 positions of a small model takes longer than a person waits for a
+/// stop.
+const TILE_OF_SCALARS: u32 = 8;
+/// One worker takes more positions as long as a layer of them is no more multiply-adds than this:
+/// a stop may have to wait for all of them, and half a billion take some 30 ms with vectors.
+const WORK_OF_TILE: u64 = 1 << 29;
+const TILE_OF_ONE_MOST: u32 = 128;
+/// For each of several workers, which cut the tile into bands. A stop does not wait for a tile.
+const TILE_OF_WORKER: u32 = 64;
+const TILE_OF_MANY_MOST: u32 = 256;
 /// Beyond this a tile only takes memory and delays a cancel.
 pub const PREFILL_TILE_MAX: u32 = 512;
 /// Positions that go through a streamed layer together: its bytes come from the file once for all
@@ -51,7 +55,7 @@ pub struct Options {
     pub kv_format: KvFormat,
     /// Positions to make room for; 0 takes the model's own context.
     pub context: u32,
-    /// Positions prefilled together; 0 takes [`PREFILL_TILE_DEFAULT`].
+    /// Positions prefilled together; 0 takes as many as suit the model and the workers.
     pub prefill_tile: u32,
     pub residency: Residency,
     /// Layers kept in memory in hybrid mode; 0 takes as many as fit.
@@ -112,6 +116,8 @@ pub struct Surroundings {
     pub transfer: u64,
     /// Bytes that the host passes for each position of a prompt.
     pub transfer_position: u64,
+    /// Windows for weights that are not resident: two where a reader fills one of them.
+    pub windows: u64,
 }
 
 impl Surroundings {
@@ -123,6 +129,7 @@ impl Surroundings {
             stacks: 0,
             transfer: 0,
             transfer_position: 0,
+            windows: 1,
         }
     }
 }
@@ -143,7 +150,7 @@ pub fn measure(
     limit: u64,
 ) -> Result<(Plan, Arrangement), RuntimeError> {
     let architecture = &header.manifest.architecture;
-    let (context, tile) = positions(architecture.context, options)?;
+    let (context, tile) = positions(architecture, options, around.workers)?;
     let mut plan = Plan {
         control: around.control,
         stacks: around.stacks,
@@ -177,7 +184,7 @@ pub fn measure(
         .bytes()
         .ok_or_else(overflow)?;
     let room = limit.saturating_sub(plan.sum()).min(isize::MAX as u64);
-    let arrangement = Arrangement::of(header, options, room);
+    let arrangement = Arrangement::of(header, options, room, around.windows);
     plan.weights = arrangement.bytes();
     plan.metadata += records::more_parts(architecture.vocab, arrangement.head_rows);
     plan.kept_layers = arrangement.kept_layers as u32;
@@ -206,20 +213,47 @@ pub fn lengths(architecture: &Architecture, positions: [u32; 3], workers: usize)
 }
 
 /// Positions admitted, and positions of a tile.
-fn positions(model_context: u32, options: &Options) -> Result<(u32, u32), RuntimeError> {
+fn positions(
+    architecture: &Architecture,
+    options: &Options,
+    workers: usize,
+) -> Result<(u32, u32), RuntimeError> {
     let refuse = |code, most: u32, asked: u32| {
         let error = RuntimeError::new(code, Stage::Plan);
         error.detail(DETAIL_POSITIONS, u64::from(most), u64::from(asked))
     };
+    let model_context = architecture.context;
     let context = match options.context {
         0 => model_context,
         asked if asked <= model_context => asked,
         asked => return Err(refuse(TrResult::ContextExceeded, model_context, asked)),
     };
     let tile = match options.prefill_tile {
-        0 => PREFILL_TILE_DEFAULT,
+        0 => usual_tile(architecture, workers),
         asked if asked <= PREFILL_TILE_MAX => asked,
         asked => return Err(refuse(TrResult::InvalidArgument, PREFILL_TILE_MAX, asked)),
     };
     Ok((context, tile.min(context)))
+}
+
+fn usual_tile(architecture: &Architecture, workers: usize) -> u32 {
+    if cfg!(all(target_arch = "wasm32", not(target_feature = "simd128"))) {
+        return TILE_OF_SCALARS;
+    }
+    if workers > 1 {
+        let most = TILE_OF_MANY_MOST / TILE_OF_WORKER;
+        return TILE_OF_WORKER * (workers as u32).min(most);
+    }
+    let [hidden, heads, kv_heads, head_dim, ffn] = [
+        architecture.hidden,
+        architecture.heads,
+        architecture.kv_heads,
+        architecture.head_dim,
+        architecture.ffn,
+    ]
+    .map(u64::from);
+    let widths = 2 * (heads + kv_heads) * head_dim + 3 * ffn;
+    let fitting = WORK_OF_TILE / (hidden * widths).max(1);
+    let whole = fitting - fitting % u64::from(TILE_LEAST);
+    whole.clamp(u64::from(TILE_LEAST), u64::from(TILE_OF_ONE_MOST)) as u32
 }

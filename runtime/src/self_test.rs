@@ -21,7 +21,7 @@ use crate::kernels::{
 use crate::rope::Rotary;
 use crate::sampler::{Malformed, Sampler, Settings};
 use crate::tiny::{Numbers, Recipe, fill_matrix};
-use crate::{Engine, KvFormat, Mode, Model, Options, Request, RuntimeError, Source, Team};
+use crate::{Engine, KvFormat, Mode, Model, Options, Request, RuntimeError, Source};
 
 /// One known answer.
 struct Vector {
@@ -215,7 +215,7 @@ fn products(kernels: Kernels, layout: Layout, out: &mut Sha256) -> Result<(), Ru
     let mut codes = Quantized::new(3, COLS).map_err(at_start)?;
     kernels.quantize(&x, COLS, &mut codes);
     let rows = SharedRows::new(&mut y, ROWS, 4, 1);
-    kernels.matmul(&matrix, Input::int8(&x, &codes), rows.part(0));
+    kernels.matmul(&matrix, Input::int8(&x, codes.codes()), rows.part(0));
     hash_floats(out, &y);
     Ok(())
 }
@@ -337,8 +337,7 @@ fn model(
     let (header, file) = recipe
         .file()
         .map_err(|_| at_start(TrResult::InternalInvariant))?;
-    let team = Team::solo();
-    let mut model = Model::open_with(header, options, u64::MAX, Engine { kernels, team })?;
+    let mut model = Model::open_with(header, options, u64::MAX, Engine::solo(kernels))?;
     let mut source = InMemory(&file);
     let pieces = (model.first()..file.len() as u64).step_by(PIECE_BYTES as usize);
     for at in pieces {

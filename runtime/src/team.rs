@@ -28,6 +28,10 @@ use protocol::TrResult;
 
 use meeting::Meeting;
 
+#[cfg(target_feature = "atomics")]
+pub use bell::Bell;
+#[cfg(target_feature = "atomics")]
+pub use meeting::PATIENCE_SLICES;
 pub use meeting::WORKERS_MAX;
 
 /// A fixed number of workers that run the same closure at the same time, each with its own number.

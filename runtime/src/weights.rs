@@ -7,17 +7,23 @@
 mod finder;
 mod region;
 mod settle;
+mod windows;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::Relaxed;
 
 use format::{Digest, Header, Layout};
 use protocol::{Residency, Stage, TrResult};
 
 use crate::RuntimeError;
+use crate::ahead::ReadAhead;
 use crate::arrange::{Arrangement, ROW_GROUP, rows_bytes};
 use crate::error::{reserve_memory, take_memory};
 use crate::kernels::{Matrix, Subnormals};
+use crate::team::Team;
 use finder::Finder;
 use region::Region;
 
@@ -115,6 +121,7 @@ impl Weights {
         header: &Header,
         arrangement: Arrangement,
         residency: Residency,
+        reader: Option<Box<dyn ReadAhead>>,
     ) -> Result<Weights, RuntimeError> {
         let mut finder = Finder::new(header, &arrangement)?;
         let architecture = &header.manifest.architecture;
@@ -128,7 +135,7 @@ impl Weights {
         Ok(Weights {
             vectors: take_memory(finder.floats, Stage::Allocate)?,
             from: finder.vectors,
-            region: Region::open(arrangement, residency, header.file_len)?,
+            region: Region::open(arrangement, residency, header.file_len, reader)?,
             embed,
             norm,
             head,
@@ -147,8 +154,9 @@ impl Weights {
         source: &mut dyn Source,
         at: u64,
         len: u32,
+        team: &Team,
     ) -> Result<Digest, RuntimeError> {
-        self.region.load(source, at, len)
+        self.region.load(source, at, len, team)
     }
 
     /// Makes a layer's matrices readable until something else is brought.
@@ -157,12 +165,26 @@ impl Weights {
         layer: usize,
         source: &mut dyn Source,
     ) -> Result<(), RuntimeError> {
-        if layer < self.region.arrangement.kept_layers {
-            return Ok(());
+        let kept = self.region.arrangement.kept_layers;
+        if layer >= kept {
+            let extent = self.region.arrangement.layers[layer].clone();
+            let brought = self.region.bring(source, &extent);
+            brought.map_err(|error| error.item(layer))?;
         }
-        let extent = self.region.arrangement.layers[layer].clone();
-        let brought = self.region.bring(source, &extent);
-        brought.map_err(|error| error.item(layer))
+        match self.region.arrangement.layers.get(kept.max(layer + 1)) {
+            Some(next) => self.region.foresee(&next.clone()),
+            None if self.region.arrangement.keeps_vocabulary => self.foresee_layers(),
+            None => self.region.foresee(&self.head[0].file),
+        }
+        Ok(())
+    }
+
+    /// The first layer that is not kept is wanted for the next position.
+    fn foresee_layers(&mut self) {
+        let arrangement = &self.region.arrangement;
+        if let Some(first) = arrangement.layers.get(arrangement.kept_layers) {
+            self.region.foresee(&first.clone());
+        }
     }
 
     /// Makes a part of the head readable until something else is brought.
@@ -172,7 +194,12 @@ impl Weights {
         }
         let Weights { region, head, .. } = self;
         let brought = region.bring(source, &head[part].file);
-        brought.map_err(|error| error.item(self.layers.len()))
+        brought.map_err(|error| error.item(self.layers.len()))?;
+        match self.head.get(part + 1) {
+            Some(next) => self.region.foresee(&next.file),
+            None => self.foresee_layers(),
+        }
+        Ok(())
     }
 
     /// Makes a row of the embedding readable until something else is brought.
@@ -209,6 +236,11 @@ impl Weights {
     /// Bytes read from the file since the model was opened, pieces being loaded left out.
     pub fn streamed(&self) -> u64 {
         self.region.streamed()
+    }
+
+    /// Blocks of these that a reader had read.
+    pub fn read_ahead(&self) -> u64 {
+        self.region.read_ahead()
     }
 
     /// Bytes taken for weights, for pieces on their way, and for records.
@@ -263,10 +295,17 @@ impl MatrixAt {
     }
 
     /// Looks for subnormal scales in a matrix that is in memory.
-    fn look(&mut self, region: &Region) -> Result<(), RuntimeError> {
+    fn look(&mut self, region: &Region, team: &Team) -> Result<(), RuntimeError> {
+        let refused = |code| RuntimeError::new(code, Stage::Load);
         let matrix = Matrix::new(self.layout, self.rows, self.cols, region.bytes(&self.bytes));
-        let matrix = matrix.map_err(|code| RuntimeError::new(code, Stage::Load))?;
-        self.subnormals = matrix.subnormals();
+        let matrix = matrix.map_err(refused)?;
+        let found = AtomicUsize::new(0);
+        let shared = team.share(matrix.runs(), |run| {
+            found.fetch_add(matrix.subnormal_blocks(run), Relaxed);
+            Ok(())
+        });
+        shared.map_err(refused)?;
+        self.subnormals = matrix.judge(found.into_inner());
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ fn kernels_tiles_and_workers_change_no_bit() {
         assert_eq!(plain.ids.len(), NEW as usize);
         let (header, file) = recipe.file().unwrap();
         for kernels in [Kernels::SCALAR, Kernels::best()] {
-            for prefill_tile in [1, 7, 32] {
+            for prefill_tile in [1, 7, 32, 48] {
                 for workers in [1, 2, 3] {
                     let options = Options {
                         prefill_tile,

@@ -204,9 +204,12 @@ fn models_share_the_memory_of_a_lane() {
     let one = host.plan();
     let around = one.control + one.stacks + one.transfer;
     let mut host = Host::new(one.total * 2 - around - 1);
+    let alone = host.plan();
     let opened = host.open();
     let result = host.lane.open(host.header, host.options, 5, host.out);
     assert_eq!(host.code(result), TrResult::OutOfMemory);
+    // What could be opened in place of the open one is asked beside it.
+    assert_eq!(host.plan(), alone);
     host.lane.close(opened.handle).unwrap();
     host.open();
 }

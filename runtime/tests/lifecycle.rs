@@ -7,94 +7,18 @@ mod models;
 use format::PIECE_BYTES;
 use models::{INT8, InMemory, STRICT, finish, greedy, load, open, run, tiny};
 use protocol::abi::{
-    DETAIL_BYTES, DETAIL_POSITIONS, DETAIL_REGION, DETAIL_TOKEN_ID, FINISH_LENGTH, FINISH_STOP,
-    REGION_CONTROL, REGION_STACKS, REGION_TOKENIZER, REGION_TRANSFER, STEP_DONE, STEP_MORE,
-    STEP_TOKEN,
+    DETAIL_BYTES, DETAIL_POSITIONS, DETAIL_TOKEN_ID, FINISH_LENGTH, FINISH_STOP, STEP_DONE,
+    STEP_MORE, STEP_TOKEN,
 };
 use protocol::{Stage, TrResult};
 use runtime::sampler::Settings;
 use runtime::tiny::Recipe;
-use runtime::{Engine, KvFormat, Model, Options, Request, RuntimeError, Source, plan};
+use runtime::{Engine, Model, Options, Request, RuntimeError, Source};
 
 const PROMPT: [u32; 5] = [3, 14, 15, 9, 26];
 
 fn code<T: std::fmt::Debug>(result: Result<T, RuntimeError>) -> TrResult {
     result.unwrap_err().code()
-}
-
-#[test]
-fn a_plan_names_the_first_region_that_does_not_fit() {
-    let (header, _) = Recipe::QUANTIZED.file().unwrap();
-    let whole = plan(&header, &STRICT, u64::MAX).unwrap();
-    let mut before = 0;
-    for (region, bytes) in whole.regions() {
-        // Natively nothing surrounds a model, and no lane has a tokenizer.
-        let around = [
-            REGION_TOKENIZER,
-            REGION_CONTROL,
-            REGION_STACKS,
-            REGION_TRANSFER,
-        ];
-        if around.contains(&region) {
-            assert_eq!(bytes, 0, "region {region}");
-            continue;
-        }
-        assert!(bytes > 0, "region {region}");
-        let error = plan(&header, &STRICT, before + bytes - 1).unwrap_err();
-        assert_eq!(error.code(), TrResult::OutOfMemory);
-        assert_eq!((error.0.item, error.0.detail), (region, DETAIL_REGION));
-        assert_eq!((error.0.expected, error.0.found), (bytes - 1, bytes));
-        before += bytes;
-    }
-    assert_eq!(whole.total, before);
-    // Exactly enough is enough, and opening asks for no more than planning.
-    assert_eq!(plan(&header, &STRICT, before).unwrap().total, before);
-    assert!(Model::open(header, STRICT, before).is_ok());
-}
-
-/// Two layers, two key/value heads of 8, 96 positions: the formula of the memory plan by hand. Each
-/// page of 32 positions has 168 bytes for its tokens and its place in the tree.
-#[test]
-fn the_cache_is_planned_by_the_formula() {
-    let (header, _) = Recipe::QUANTIZED.file().unwrap();
-    let planned = |options| plan(&header, &options, u64::MAX).unwrap();
-    assert_eq!(planned(STRICT).kv, 2 * 2 * 2 * 8 * 96 * 4 + 3 * 168);
-    assert_eq!(planned(INT8).kv, 2 * 2 * 2 * 8 * 96 * 2 + 3 * 168);
-    let options = Options {
-        kv_format: KvFormat::Int8,
-        ..INT8
-    };
-    assert_eq!(planned(options).kv, 2 * 2 * 2 * (8 + 4) * 96 + 3 * 168);
-    // 33 positions need two blocks of 32.
-    let options = Options {
-        context: 33,
-        ..INT8
-    };
-    assert_eq!(planned(options).kv, 2 * 2 * 2 * 8 * 64 * 2 + 2 * 168);
-    assert_eq!(
-        (planned(options).context, planned(options).prefill_tile),
-        (33, 32)
-    );
-}
-
-#[test]
-fn a_longer_context_than_the_models_is_refused() {
-    let (header, _) = Recipe::QUANTIZED.file().unwrap();
-    let options = Options {
-        context: 97,
-        ..INT8
-    };
-    let error = plan(&header, &options, u64::MAX).unwrap_err();
-    assert_eq!(error.code(), TrResult::ContextExceeded);
-    assert_eq!((error.0.expected, error.0.found), (96, 97));
-    let options = Options {
-        prefill_tile: 513,
-        ..INT8
-    };
-    assert_eq!(
-        code(plan(&header, &options, u64::MAX)),
-        TrResult::InvalidArgument
-    );
 }
 
 #[test]

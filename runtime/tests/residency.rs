@@ -5,11 +5,13 @@
 mod models;
 
 use format::{Header, PIECE_BYTES};
-use models::{INT8, InMemory, Outcome, STRICT, greedy};
+use models::{INT8, InMemory, Outcome, STRICT, finish_from, greedy};
 use protocol::abi::STEP_DONE;
 use protocol::{Residency, Stage, TrResult};
 use runtime::tiny::Recipe;
-use runtime::{Engine, Model, Options, Request, RuntimeError, Source, Surroundings, measure};
+use runtime::{
+    Engine, Kernels, Model, Options, Request, RuntimeError, Source, Surroundings, Team, measure,
+};
 
 /// Counts what is read, and can be told to fail.
 struct Watched<'a> {
@@ -55,21 +57,9 @@ fn open(header: &Header, source: &mut Watched<'_>, options: Options, limit: u64)
     model
 }
 
-fn finish(model: &mut Model, source: &mut Watched<'_>) -> Result<Outcome, RuntimeError> {
-    let mut ids = Vec::new();
-    loop {
-        let last = model.step_from(source)?;
-        ids.extend((last.has_token == 1).then_some(last.token));
-        if last.status == STEP_DONE {
-            let digest = model.digest();
-            return Ok(Outcome { ids, digest, last });
-        }
-    }
-}
-
 fn run(model: &mut Model, source: &mut Watched<'_>, request: Request<'_>) -> Outcome {
     model.begin(request).unwrap();
-    finish(model, source).unwrap()
+    finish_from(model, source).unwrap()
 }
 
 /// Deep enough that some layers are kept and some are not.
@@ -192,7 +182,7 @@ fn a_layer_is_read_once_for_a_token_and_once_for_a_prompt() {
         let ids: Vec<u32> = (0..61).map(|i| i * 4 % 48).collect();
         let before = source.bytes;
         model.begin(greedy(&model, &ids, 1)).unwrap();
-        finish(&mut model, &mut source).unwrap();
+        finish_from(&mut model, &mut source).unwrap();
         assert_eq!(source.bytes - before, prompt, "{residency:?}");
         model.begin(greedy(&model, &ids, 3)).unwrap();
         let mut counts = Vec::new();
@@ -238,7 +228,7 @@ fn a_failed_read_ends_the_request_and_nothing_else() {
             };
             model.begin(cold).unwrap();
             source.fail_at = Some(source.reads + nth);
-            let error = finish(&mut model, &mut source).unwrap_err();
+            let error = finish_from(&mut model, &mut source).unwrap_err();
             assert_eq!(error.code(), TrResult::HostRead, "{residency:?} read {nth}");
             assert!(
                 [Stage::Prefill, Stage::Decode].contains(&error.stage()),
@@ -300,7 +290,8 @@ fn hybrid_keeps_as_many_layers_as_fit() {
     assert!(file.len() as u64 <= u64::from(PIECE_BYTES));
 }
 
-/// A file that is cut off, or whose bytes are no numbers, is refused in every mode.
+/// A file that is cut off, or whose bytes are no numbers, is refused in every mode and by any team,
+/// whose workers share the check and the hashes of the pieces.
 #[test]
 fn weights_are_checked_also_if_they_are_not_kept() {
     let (header, file) = Recipe::QUANTIZED.file().unwrap();
@@ -317,19 +308,35 @@ fn weights_are_checked_also_if_they_are_not_kept() {
                 kept_layers,
                 ..INT8
             };
-            let mut source = Watched::new(&bad);
-            let mut model = Model::open(header.clone(), options, u64::MAX).unwrap();
-            models::load(&mut model, &mut source).unwrap();
-            let error = model.ready_from(&mut source).unwrap_err();
-            assert_eq!(
-                error.code(),
-                TrResult::InvalidModel,
-                "{residency:?} {}",
-                tensor.name
-            );
-            let index = error.0.item as usize;
-            assert_eq!(header.tensors[index].name, tensor.name, "{residency:?}");
-            assert!(tensor.range.contains(&error.0.at), "{error}");
+            let mut seen = Vec::new();
+            for team in [Team::solo(), Team::threads(3).unwrap()] {
+                let mut source = Watched::new(&bad);
+                let kernels = Kernels::best();
+                let engine = Engine {
+                    kernels,
+                    team,
+                    ..Engine::default()
+                };
+                let model = Model::open_with(header.clone(), options, u64::MAX, engine);
+                let mut model = model.unwrap();
+                let hashes = models::load(&mut model, &mut source).unwrap();
+                let first = model.first() as usize;
+                let pieces = bad[first..].chunks(PIECE_BYTES as usize);
+                let hash = |piece| format::piece_hash(piece, bad.len() as u64);
+                assert_eq!(hashes, pieces.map(hash).collect::<Vec<_>>());
+                let error = model.ready_from(&mut source).unwrap_err();
+                assert_eq!(
+                    error.code(),
+                    TrResult::InvalidModel,
+                    "{residency:?} {}",
+                    tensor.name
+                );
+                let index = error.0.item as usize;
+                assert_eq!(header.tensors[index].name, tensor.name, "{residency:?}");
+                assert!(tensor.range.contains(&error.0.at), "{error}");
+                seen.push(error.0.at);
+            }
+            assert_eq!(seen[0], seen[1], "the first bad byte");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the workers do between two meetings: each its own rows of a matrix, its own heads or its
-//! own positions, and everything that can be done with these alone.
+//! What the workers do between two meetings for one position or a few: each its own rows of a
+//! matrix or its own heads, and everything that can be done with these alone.
 
 use core::ops::Range;
 
@@ -8,7 +8,7 @@ use protocol::{Mode, TrResult};
 
 use super::{Graph, Tile};
 use crate::functions::rsqrt;
-use crate::kernels::{Attention, Input, Part, Quantized, SharedRows};
+use crate::kernels::{Attention, Codes, Input, Part, Quantized, SharedRows};
 use crate::kv::Cache;
 use crate::scratch::Lengths;
 use crate::weights::{LayerWeights, Linear, MatrixAt, VectorAt};
@@ -27,7 +27,7 @@ const PARTS_MAX: usize = 64;
 pub(super) const BLOCK: usize = format::BLOCK as usize;
 
 /// What enters a product: `[count][cols]`, with codes if they were made.
-pub(super) fn input<'a>(x: &'a [f32], cols: usize, codes: Option<&'a Quantized>) -> Input<'a> {
+pub(super) fn input<'a>(x: &'a [f32], cols: usize, codes: Option<Codes<'a>>) -> Input<'a> {
     match codes {
         Some(codes) => Input::int8(x, codes),
         None => Input::strict(x, cols),
@@ -82,10 +82,8 @@ impl Graph {
         out: &mut [f32],
         codes: Option<&mut Quantized>,
     ) -> Result<(), TrResult> {
-        let weight = self.weights.vector(weight);
-        let NormKind::Rms = self.architecture.norm.kind;
-        let eps = self.architecture.norm.eps;
-        let (cols, count) = (weight.len(), x.len() / weight.len());
+        let cols = self.architecture.hidden as usize;
+        let count = x.len() / cols;
         let parts = if count == 1 { 1 } else { self.parts(count) };
         let normed = SharedRows::new(out, x.len(), cols, parts);
         let blocks = codes.map(|codes| {
@@ -96,9 +94,7 @@ impl Graph {
             let mut normed = normed.part(part);
             let x = &x[normed.columns()];
             let normed = normed.row_mut(0);
-            for (x, normed) in x.chunks_exact(cols).zip(normed.chunks_exact_mut(cols)) {
-                self.kernels.rms_norm(x, weight, eps, normed);
-            }
+            self.norm_rows(weight, x, normed);
             if let Some(blocks) = &blocks {
                 let mut blocks = blocks.part(part);
                 self.kernels.quantize_blocks(normed, blocks.row_mut(0));
@@ -108,6 +104,17 @@ impl Graph {
         match parts {
             1 => work(0),
             _ => self.team.share(parts, work),
+        }
+    }
+
+    /// Normalizes every row of `x`.
+    pub(super) fn norm_rows(&self, weight: &VectorAt, x: &[f32], out: &mut [f32]) {
+        let weight = self.weights.vector(weight);
+        let NormKind::Rms = self.architecture.norm.kind;
+        let eps = self.architecture.norm.eps;
+        let rows = x.chunks_exact(weight.len());
+        for (x, out) in rows.zip(out.chunks_exact_mut(weight.len())) {
+            self.kernels.rms_norm(x, weight, eps, out);
         }
     }
 
@@ -206,7 +213,7 @@ impl Graph {
     }
 
     /// A part's rows of `y = W x (+ b)`.
-    fn project_part(
+    pub(super) fn project_part(
         &self,
         linear: &Linear,
         input: Input<'_>,

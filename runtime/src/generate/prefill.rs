@@ -42,9 +42,14 @@ impl Generator {
             graph.embed(ids, tile, source, s).map_err(place)?;
         }
         graph.weights.bring_layer(layer, source).map_err(place)?;
-        graph
-            .layer(layer, tile, &mut self.cache, s)
-            .map_err(|code| failure(code, Stage::Prefill, layer, tile.start))?;
+        let cache = &mut self.cache;
+        let done = if layer + 1 == self.layers && !run.argmax {
+            let has_final = tile.start + tile.count == run.prompt;
+            graph.last_layer(layer, tile, has_final, cache, s)
+        } else {
+            graph.layer(layer, tile, cache, s)
+        };
+        done.map_err(|code| failure(code, Stage::Prefill, layer, tile.start))?;
         run.work = self.after(run, tile, layer);
         Ok(self.report(run, STEP_MORE))
     }

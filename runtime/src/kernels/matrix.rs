@@ -29,8 +29,9 @@ pub enum Subnormals {
 /// A product of this many blocks takes longer than the one slow multiplication among them.
 const RARE: usize = 64;
 
-/// Blocks of one call. A browser runs a function's first, slow code until the next call.
-const RUN: usize = 1024;
+/// Blocks of one call. A browser runs a function's first, slow code until the next call, and
+/// workers share runs.
+const RUN: usize = 4096;
 
 /// Blocks of `block` bytes with a subnormal half after the codes.
 #[inline(never)]
@@ -70,22 +71,31 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    /// The same matrix with what [`Matrix::subnormals`] has found.
+    /// The same matrix with what [`Matrix::judge`] says.
     pub fn with(self, subnormals: Subnormals) -> Matrix<'a> {
         Matrix { subnormals, ..self }
     }
 
-    /// Looks at all scales and minima of quantized layouts.
-    pub fn subnormals(&self) -> Subnormals {
+    /// Runs of blocks, for [`Matrix::subnormal_blocks`]; none in float layouts.
+    pub fn runs(&self) -> usize {
+        let of_block = |(block, _)| self.bytes.len().div_ceil(block * RUN);
+        self.block_and_codes().map_or(0, of_block)
+    }
+
+    /// Blocks of one run with a scale or minimum that is subnormal.
+    pub fn subnormal_blocks(&self, run: usize) -> usize {
         let Some((block, codes)) = self.block_and_codes() else {
-            return Subnormals::Likely;
+            return 0;
         };
-        let count = self.bytes.len() / block;
-        let runs = self.bytes.chunks(block * RUN);
-        let found: usize = runs.map(|run| subnormal_blocks(run, block, codes)).sum();
-        match found * RARE <= count {
-            true => Subnormals::Rare,
-            false => Subnormals::Likely,
+        let run = self.bytes.chunks(block * RUN).nth(run);
+        run.map_or(0, |run| subnormal_blocks(run, block, codes))
+    }
+
+    /// What so many blocks with subnormal numbers in all runs mean.
+    pub fn judge(&self, found: usize) -> Subnormals {
+        match self.block_and_codes() {
+            Some((block, _)) if found * RARE <= self.bytes.len() / block => Subnormals::Rare,
+            _ => Subnormals::Likely,
         }
     }
 
@@ -236,7 +246,7 @@ mod tests {
                     block[at..at + 2].copy_from_slice(&half.to_le_bytes());
                 }
                 let w = Matrix::new(layout, 4, 32 * blocks, &bytes).expect("matrix");
-                w.subnormals()
+                w.judge((0..w.runs()).map(|run| w.subnormal_blocks(run)).sum())
             };
             // The smallest normal f16 is 0x0400; zeros are as fast.
             for half in [0x0400, 0x8400, 0, 0x8000, 0x3c00] {

@@ -87,20 +87,12 @@ impl Quantized {
         (self.store.capacity() * size_of::<QuantizedBlock>()) as u64
     }
 
-    /// Rows held now.
-    pub fn tokens(&self) -> usize {
-        self.tokens
-    }
-
-    /// Columns of each row held now.
-    pub fn cols(&self) -> usize {
-        self.blocks * COLS
-    }
-
-    /// The blocks of row `token`.
-    #[inline(always)]
-    pub(super) fn row(&self, token: usize) -> &[QuantizedBlock] {
-        &self.store[..self.tokens * self.blocks][token * self.blocks..][..self.blocks]
+    /// What is held now.
+    pub fn codes(&self) -> Codes<'_> {
+        Codes {
+            blocks: &self.store[..self.tokens * self.blocks],
+            per_token: self.blocks,
+        }
     }
 
     /// All blocks of a new shape, to be filled. Panics if there is no room.
@@ -111,12 +103,44 @@ impl Quantized {
     }
 }
 
+/// Codes of `[tokens][cols]` activations.
+#[derive(Clone, Copy)]
+pub struct Codes<'a> {
+    blocks: &'a [QuantizedBlock],
+    per_token: usize,
+}
+
+impl<'a> Codes<'a> {
+    /// Panics if `blocks` are no whole number of rows of `cols` activations.
+    pub fn new(blocks: &'a [QuantizedBlock], cols: usize) -> Codes<'a> {
+        assert!(cols > 0 && cols.is_multiple_of(COLS) && blocks.len().is_multiple_of(cols / COLS));
+        Codes {
+            blocks,
+            per_token: cols / COLS,
+        }
+    }
+
+    pub fn tokens(&self) -> usize {
+        self.blocks.len() / self.per_token
+    }
+
+    pub fn cols(&self) -> usize {
+        self.per_token * COLS
+    }
+
+    /// The blocks of row `token`.
+    #[inline(always)]
+    pub fn row(&self, token: usize) -> &'a [QuantizedBlock] {
+        &self.blocks[token * self.per_token..][..self.per_token]
+    }
+}
+
 /// What enters a matrix product: `[tokens][cols]` floats, and in mode `int8-v1` their codes.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     x: &'a [f32],
     cols: usize,
-    codes: Option<&'a Quantized>,
+    codes: Option<Codes<'a>>,
 }
 
 impl<'a> Input<'a> {
@@ -132,8 +156,8 @@ impl<'a> Input<'a> {
 
     /// Mode `int8-v1`: `codes` are what `quantize` made of `x`. Float layouts still read `x`.
     /// Panics if the shapes differ.
-    pub fn int8(x: &'a [f32], codes: &'a Quantized) -> Input<'a> {
-        assert!(codes.cols() > 0 && x.len() == codes.tokens * codes.cols());
+    pub fn int8(x: &'a [f32], codes: Codes<'a>) -> Input<'a> {
+        assert!(codes.cols() > 0 && x.len() == codes.blocks.len() * COLS);
         Input {
             x,
             cols: codes.cols(),
@@ -155,7 +179,7 @@ impl<'a> Input<'a> {
         &self.x[token * self.cols..][..self.cols]
     }
 
-    pub(super) fn codes(&self) -> Option<&'a Quantized> {
+    pub(super) fn codes(&self) -> Option<Codes<'a>> {
         self.codes
     }
 }

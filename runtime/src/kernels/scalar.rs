@@ -8,7 +8,7 @@ use format::Layout;
 use super::blocks::{Codec, Q4, Q4Min, Q8};
 use super::half::f16_to_f32;
 use super::matrix::{COLS, Matrix, Q4_0_BYTES, Q4_1_BYTES, Q8_0_BYTES};
-use super::quantized::{Input, Quantized};
+use super::quantized::{Codes, Input};
 use super::shared::Part;
 
 /// Tokens that share one decoding of a weight block.
@@ -32,7 +32,7 @@ pub fn matmul(w: &Matrix<'_>, x: Input<'_>, y: &mut Part<'_>) {
 /// `acc = acc + (isum as f32) * (s_w * s_x)`, then `acc = acc + min_w * (s_x * isum_x as f32)`.
 ///
 /// The integer sums are at most 32 * 128 * 127 = 520,192 in magnitude: exact in i32 and as f32.
-fn int8<C: Codec<BYTES>, const BYTES: usize>(w: &Matrix<'_>, x: &Quantized, y: &mut Part<'_>) {
+fn int8<C: Codec<BYTES>, const BYTES: usize>(w: &Matrix<'_>, x: Codes<'_>, y: &mut Part<'_>) {
     for group in groups(y) {
         let (blocks, _) = w.group(group).as_chunks::<BYTES>();
         for token in 0..x.tokens() {

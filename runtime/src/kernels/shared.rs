@@ -76,7 +76,19 @@ pub struct Part<'a, T = f32> {
 // SAFETY: a part owns its elements exclusively, like the `&mut [T]` that it came from.
 unsafe impl<T: Send> Send for Part<'_, T> {}
 
-impl<T> Part<'_, T> {
+impl<'a, T> Part<'a, T> {
+    /// All of `y`, which are whole rows of `width` elements.
+    pub fn whole(y: &'a mut [T], width: usize) -> Part<'a, T> {
+        assert!(width > 0 && y.len().is_multiple_of(width));
+        Part {
+            start: y.as_mut_ptr(),
+            tokens: y.len() / width,
+            width,
+            columns: 0..width,
+            owner: PhantomData,
+        }
+    }
+
     /// The same part for a while.
     pub fn lend(&mut self) -> Part<'_, T> {
         Part {
@@ -115,8 +127,8 @@ impl<T> Part<'_, T> {
     pub fn row_mut(&mut self, token: usize) -> &mut [T] {
         assert!(token < self.tokens);
         // SAFETY: row `token` of `width` elements lies within the slice given to `SharedRows::new`
-        // (asserted above), `columns` within the row by `split`; nobody else has these columns,
-        // and the borrow of `self` keeps this slice the only one.
+        // or `Part::whole` (asserted above), `columns` within the row; nobody else has these
+        // columns, and the borrow of `self` keeps this slice the only one.
         unsafe {
             let row = self.start.add(token * self.width + self.columns.start);
             core::slice::from_raw_parts_mut(row, self.columns.len())

@@ -4,14 +4,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use protocol::abi::{self, MEET_LATE, MEET_SOUND, Meet};
-use protocol::{Stage, TrResult};
+use protocol::{Residency, Stage, TrResult};
 
 use super::Lane;
 use crate::error::take_memory;
 use crate::kernels::Kernels;
 use crate::staging::Address;
 use crate::team::rehearsal::Rehearsal;
-use crate::{RuntimeError, Team, WORKERS_MAX};
+use crate::{Engine, Options, RuntimeError, Team, WORKERS_MAX};
 
 /// A worker only runs kernels, whose locals are a few kilobytes.
 const STACK_BYTES: usize = 256 * 1024;
@@ -103,6 +103,33 @@ impl Lane {
             MEET_LATE => Err(refuse(TrResult::WorkerFailure)),
             _ => Err(refuse(TrResult::SelfTestFailed).item(meet.worker as usize)),
         }
+    }
+
+    /// The reader of a model whose weights are not all resident, and where it is told what to do.
+    pub(super) fn with_reader(&mut self, options: &Options, engine: Engine) -> (Engine, [u32; 2]) {
+        if self.hosted.is_none() || options.residency == Residency::Full {
+            return (engine, [0; 2]);
+        }
+        let reader = self.board.reader();
+        let place = reader.place();
+        let engine = Engine {
+            reader: Some(Box::new(reader)),
+            ..engine
+        };
+        (engine, place)
+    }
+
+    /// Where a worker that reads this model's file ahead is told what to read.
+    pub fn reader(&mut self, handle: u64, out: Address) -> Result<(), RuntimeError> {
+        self.check_room(out, abi::Reader::BYTES, Stage::Load)?;
+        let open = self.handles.get(handle)?;
+        let [words, number] = open.reader;
+        let reader = abi::Reader {
+            words,
+            number,
+            blocks: open.model.read_ahead(),
+        };
+        self.answer(out, &reader.to_bytes(), Stage::Load)
     }
 
     /// The first model needs the memory more.

@@ -107,7 +107,7 @@ impl Rehearsal {
 
     fn product(&mut self, team: &Team) -> Result<(), TrResult> {
         let matrix = Matrix::new(Layout::Q8_0R4, ROWS, COLS, &self.weights)?;
-        let input = Input::int8(&self.input, &self.codes);
+        let input = Input::int8(&self.input, self.codes.codes());
         let rows = SharedRows::new(&mut self.found, ROWS, 4, team.workers());
         team.run(|worker| {
             self.kernels.matmul(&matrix, input, rows.part(worker));

@@ -1,20 +1,27 @@
-//! The memory of the weights: what is kept, and a window for what is not.
+//! The memory of the weights: what is kept, and windows for what is not.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use format::{Digest, PIECE_BYTES, piece_hash};
+use format::{
+    Digest, LEAF_BYTES, LEAVES_PER_PIECE, PIECE_BYTES, hash_leaves, piece_hash_of_leaves,
+};
 use protocol::abi::{DETAIL_BYTES, DETAIL_REFUSED, REGION_TRANSFER, REGION_WEIGHTS};
 use protocol::{Residency, Stage, TrResult};
 
 use super::Source;
+use super::windows::Windows;
 use crate::RuntimeError;
+use crate::ahead::ReadAhead;
 use crate::arrange::Arrangement;
 use crate::error::take_memory;
+use crate::kernels::SharedRows;
 use crate::plan::WEIGHTS_ALIGN;
+use crate::team::Team;
 
-/// At an address that is a multiple of 64.
 pub struct Region {
+    /// What is kept, at an address that is a multiple of 64.
     memory: Vec<u8>,
     /// Bytes before the aligned address.
     skip: usize,
@@ -24,10 +31,7 @@ pub struct Region {
     loaded: Vec<bool>,
     /// A piece on its way, where not all of it is kept.
     piece: Vec<u8>,
-    /// File bytes in the window.
-    held: Range<u64>,
-    /// Bytes read into the window so far.
-    streamed: u64,
+    windows: Windows,
 }
 
 impl Region {
@@ -35,15 +39,17 @@ impl Region {
         arrangement: Arrangement,
         residency: Residency,
         file_len: u64,
+        reader: Option<Box<dyn ReadAhead>>,
     ) -> Result<Region, RuntimeError> {
-        let bytes = arrangement.bytes();
+        let bytes = arrangement.kept_bytes();
         let refuse = |region: u32, bytes: u64| {
             let error = RuntimeError::new(TrResult::OutOfMemory, Stage::Allocate);
             error.item(region as usize).detail(DETAIL_REFUSED, 0, bytes)
         };
-        let weights = |_| refuse(REGION_WEIGHTS, bytes);
-        let len = usize::try_from(bytes).map_err(|_| refuse(REGION_WEIGHTS, bytes))?;
-        let memory = take_memory::<u8>(len, Stage::Allocate).map_err(weights)?;
+        let refuse_weights = || refuse(REGION_WEIGHTS, arrangement.bytes());
+        let len = usize::try_from(bytes).map_err(|_| refuse_weights())?;
+        let memory = take_memory::<u8>(len, Stage::Allocate).map_err(|_| refuse_weights())?;
+        let windows = Windows::open(&arrangement, reader).map_err(|_| refuse_weights())?;
         let pieces = (file_len - arrangement.first).div_ceil(u64::from(PIECE_BYTES));
         let piece = match residency {
             Residency::Full => 0,
@@ -57,17 +63,18 @@ impl Region {
             loaded: take_memory(pieces as usize, Stage::Allocate)?,
             piece: take_memory(piece as usize, Stage::Allocate)
                 .map_err(|_| refuse(REGION_TRANSFER, piece))?,
-            held: 0..0,
-            streamed: 0,
+            windows,
         })
     }
 
-    /// Reads one piece, keeps what is to be kept of it and gives the hash of all of it.
+    /// Reads one piece, keeps what is to be kept of it and gives the hash of all of it, which the
+    /// team computes.
     pub fn load(
         &mut self,
         source: &mut dyn Source,
         at: u64,
         len: u32,
+        team: &Team,
     ) -> Result<Digest, RuntimeError> {
         let refuse = |code| RuntimeError::new(code, Stage::Load).at(at);
         let piece = u64::from(PIECE_BYTES);
@@ -90,13 +97,13 @@ impl Region {
             let file_len = self.file_len;
             let into = self.bytes_mut(&place);
             source.read_at(at, into)?;
-            let digest = piece_hash(into, file_len);
+            let digest = piece_digest(into, file_len, team).map_err(refuse)?;
             self.loaded[index] = true;
             return Ok(digest);
         }
         let bytes = &mut self.piece[..len as usize];
         source.read_at(at, bytes)?;
-        let digest = piece_hash(bytes, self.file_len);
+        let digest = piece_digest(bytes, self.file_len, team).map_err(refuse)?;
         self.keep(&range);
         self.loaded[index] = true;
         Ok(digest)
@@ -122,25 +129,22 @@ impl Region {
         }
     }
 
-    /// Brings file bytes into the window, unless they are there already.
+    /// Brings file bytes into a window, unless they are there already.
     pub fn bring(
         &mut self,
         source: &mut dyn Source,
         file: &Range<u64>,
     ) -> Result<(), RuntimeError> {
-        if self.held == *file {
-            return Ok(());
-        }
         let place = self.arrangement.in_window(file, file.start);
         if place.end as u64 > self.arrangement.window.end {
             return Err(RuntimeError::new(TrResult::InternalInvariant, Stage::Load).at(file.start));
         }
-        // A failed read may have written a part.
-        self.held = 0..0;
-        source.read_at(file.start, self.bytes_mut(&place))?;
-        self.held = file.clone();
-        self.streamed += file.end - file.start;
-        Ok(())
+        self.windows.bring(source, file)
+    }
+
+    /// These bytes will be brought next.
+    pub fn foresee(&mut self, file: &Range<u64>) {
+        self.windows.foresee(file);
     }
 
     /// Where file bytes are: kept, or in the window with the block that begins at `block`.
@@ -149,13 +153,24 @@ impl Region {
         kept.unwrap_or_else(|| self.arrangement.in_window(file, block))
     }
 
-    /// Bytes read into the window since the model was opened.
+    /// Bytes read into windows since the model was opened.
     pub fn streamed(&self) -> u64 {
-        self.streamed
+        self.windows.streamed()
+    }
+
+    pub fn read_ahead(&self) -> u64 {
+        self.windows.read_ahead()
     }
 
     pub fn bytes(&self, range: &Range<usize>) -> &[u8] {
-        &self.memory[self.skip + range.start..self.skip + range.end]
+        let window = &self.arrangement.window;
+        match self.arrangement.streams() && range.start as u64 >= window.start {
+            true => {
+                let start = window.start as usize;
+                self.windows.bytes(range.start - start..range.end - start)
+            }
+            false => &self.memory[self.skip + range.start..self.skip + range.end],
+        }
     }
 
     fn bytes_mut(&mut self, range: &Range<usize>) -> &mut [u8] {
@@ -168,9 +183,25 @@ impl Region {
             + self.arrangement.layers.capacity() * size_of::<Range<u64>>()
             + self.arrangement.kept.capacity() * size_of::<(Range<u64>, u64)>();
         [
-            self.memory.capacity() as u64,
+            self.memory.capacity() as u64 + self.windows.taken(),
             self.piece.capacity() as u64,
             records as u64,
         ]
     }
+}
+
+/// Hash of one piece, whose leaves the team shares, four of them being hashed together.
+fn piece_digest(bytes: &[u8], file_len: u64, team: &Team) -> Result<Digest, TrResult> {
+    const LEAF: usize = LEAF_BYTES as usize;
+    let mut leaves = [Digest::default(); LEAVES_PER_PIECE as usize];
+    let leaves = &mut leaves[..bytes.len().div_ceil(LEAF)];
+    let count = leaves.len();
+    let shared = SharedRows::new(leaves, count, 4, team.workers());
+    team.run(|worker| {
+        let mut part = shared.part(worker);
+        let first = part.columns().start * LEAF;
+        hash_leaves(&bytes[first.min(bytes.len())..], part.row_mut(0));
+        Ok(())
+    })?;
+    Ok(piece_hash_of_leaves(leaves, file_len))
 }

@@ -41,7 +41,11 @@ pub fn engine(kernels: Kernels, workers: usize) -> Engine {
         1 => Team::solo(),
         _ => Team::threads(workers).unwrap(),
     };
-    Engine { kernels, team }
+    Engine {
+        kernels,
+        team,
+        ..Engine::default()
+    }
 }
 
 /// Reads every piece, in file order.
@@ -93,11 +97,15 @@ pub struct Outcome {
     pub last: Step,
 }
 
-/// Steps until the request is done.
+/// Steps until the request of a model that is wholly in memory is done.
 pub fn finish(model: &mut Model) -> Result<Outcome, RuntimeError> {
+    finish_from(model, &mut InMemory(&[]))
+}
+
+pub fn finish_from(model: &mut Model, source: &mut dyn Source) -> Result<Outcome, RuntimeError> {
     let mut ids = Vec::new();
     loop {
-        let step = model.step()?;
+        let step = model.step_from(source)?;
         if step.has_token == 1 {
             ids.push(step.token);
         }

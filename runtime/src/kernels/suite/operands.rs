@@ -107,7 +107,7 @@ pub fn product(kernels: Kernels, w: &Matrix<'_>, x: &[f32], int8: bool, parts: u
     kernels.quantize(x, w.cols(), &mut codes);
     let shared = SharedRows::new(&mut y, w.rows(), 4, parts);
     for part in 0..parts {
-        kernels.matmul(w, Input::int8(x, &codes), shared.part(part));
+        kernels.matmul(w, Input::int8(x, codes.codes()), shared.part(part));
     }
     y
 }

@@ -10,7 +10,7 @@ use protocol::{Stage, TrResult};
 use crate::kernels::Kernels;
 use crate::sampler::Settings;
 use crate::tiny::Recipe;
-use crate::{Engine, KvFormat, Mode, Model, Options, Request, RuntimeError, Source, Team};
+use crate::{Engine, KvFormat, Mode, Model, Options, Request, RuntimeError, Source};
 
 const HIDDEN: usize = 32;
 /// Of each of the two key/value heads.
@@ -34,8 +34,7 @@ pub fn logits(kernels: Kernels) -> Result<Vec<f32>, RuntimeError> {
         prefill_tile: 1,
         ..Options::DEFAULT
     };
-    let team = Team::solo();
-    let mut model = Model::open_with(header, options, u64::MAX, Engine { kernels, team })?;
+    let mut model = Model::open_with(header, options, u64::MAX, Engine::solo(kernels))?;
     for at in (model.first()..file.len() as u64).step_by(PIECE_BYTES as usize) {
         let len = (file.len() as u64 - at).min(u64::from(PIECE_BYTES));
         model.load(&mut InMemory(&file), at, len as u32)?;

@@ -114,7 +114,7 @@ pub fn quantization(kernels: Kernels) -> Outcome {
     let mut out = Quantized::new(blocks.len(), COLS).map_err(|_| "no memory")?;
     kernels.quantize(&x, COLS, &mut out);
     for (t, x) in blocks.iter().enumerate() {
-        let block = out.row(t)[0];
+        let block = out.codes().row(t)[0];
         digest.floats(&[block.scale, block.scaled_sum]);
         block.codes.iter().for_each(|code| digest.add(*code as u32));
         let most = x.iter().fold(

@@ -12,7 +12,7 @@ use super::codecs::{Codec, forward};
 use super::{places, read, write};
 use crate::kernels::lanes::{Dot, Ints, Lanes, PackedBlock, Places};
 use crate::kernels::matrix::Matrix;
-use crate::kernels::quantized::Quantized;
+use crate::kernels::quantized::Codes;
 use crate::kernels::shared::Part;
 
 /// Most tokens in a tile: their sums are held in as many of the 16 vector registers.
@@ -26,12 +26,12 @@ type Packed<D> = [MaybeUninit<PackedBlock<<D as Dot>::Codes>>; TOKENS * BLOCKS];
 /// `acc = acc + (isum as f32) * (s_w * s_x)`, then `acc = acc + min_w * (s_x * isum_x as f32)`.
 pub struct Int8<'a, C, D> {
     w: &'a Matrix<'a>,
-    x: &'a Quantized,
+    x: Codes<'a>,
     kind: PhantomData<(C, D)>,
 }
 
 impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
-    pub fn new(w: &'a Matrix<'a>, x: &'a Quantized) -> Int8<'a, C, D> {
+    pub fn new(w: &'a Matrix<'a>, x: Codes<'a>) -> Int8<'a, C, D> {
         assert!(x.cols() == w.cols() && w.group(0).len() == w.blocks() * C::BYTES);
         Int8 {
             w,
