@@ -3,7 +3,7 @@
 //! A swarm does not know what a connection is. Whoever has one (a data channel of a browser, the
 //! native stack, a server that answers Range requests) gives it a number and says what happens.
 
-use format::{PieceIndex, PieceLayer};
+use format::{PieceIndex, PieceLayer, VerifiedPiece};
 
 use crate::Fault;
 
@@ -125,10 +125,7 @@ pub enum Output {
     /// The hashes of all pieces are known, and give the model's root.
     Layer(PieceLayer),
     /// A whole piece, every leaf of it verified. Answered by `Stored`, `Kept` or `Lost`.
-    Store {
-        piece: PieceIndex,
-        bytes: Vec<u8>,
-    },
+    Store(VerifiedPiece),
     /// All that is wanted is stored or kept.
     Finished,
     /// Give [`Input::Time`] at this time.

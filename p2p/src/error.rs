@@ -1,4 +1,4 @@
-//! Every way an invite or a peer's description can be wrong.
+//! Every way a link or a peer's description can be wrong.
 
 use std::fmt;
 
@@ -44,6 +44,8 @@ pub enum P2pError {
     NotUtf8 {
         field: &'static str,
     },
+    /// Neither a STUN server nor a TURN server with a name and a password.
+    NotAnIceServer,
     /// What two peers must know of each other did not arrive whole.
     Signal(SignalFault),
 }
@@ -73,19 +75,22 @@ impl fmt::Display for P2pError {
         use P2pError::*;
         match self {
             TooLong { found, max } => {
-                write!(f, "the invite has {found} bytes; at most {max} are allowed")
+                write!(f, "the link has {found} bytes; at most {max} are allowed")
             }
-            NotAnInvite => f.write_str("not an invite of this version"),
+            NotAnInvite => f.write_str("not a link of this version"),
             BadRoot => f.write_str("the model's root is not 64 hexadecimal digits"),
             BadLength => f.write_str("the model's length is not a number this program can hold"),
             BadName => f.write_str("the name is empty, too long or has control characters"),
             BadAddress { field, index } => write!(f, "address {index} of {field} is not usable"),
             TooManyAddresses { field, max } => write!(f, "more than {max} addresses of {field}"),
-            MissingField { field } => write!(f, "the invite has no {field}"),
-            DuplicateField { field } => write!(f, "the invite has {field} twice"),
-            UnknownField { at } => write!(f, "unknown field at byte {at} of the invite"),
-            BadEscape { at } => write!(f, "the invite is not well encoded at byte {at}"),
-            NotUtf8 { field } => write!(f, "{field} of the invite is not UTF-8"),
+            MissingField { field } => write!(f, "the link has no {field}"),
+            DuplicateField { field } => write!(f, "the link has {field} twice"),
+            UnknownField { at } => write!(f, "unknown field at byte {at} of the link"),
+            BadEscape { at } => write!(f, "the link is not well encoded at byte {at}"),
+            NotUtf8 { field } => write!(f, "{field} of the link is not UTF-8"),
+            NotAnIceServer => {
+                f.write_str("an ICE server is stun:HOST:PORT or turn:HOST:PORT,USER,PASSWORD")
+            }
             Signal(fault) => fault.fmt(f),
         }
     }

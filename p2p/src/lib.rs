@@ -6,7 +6,8 @@
 //! and gives to others what is here. It does nothing itself: `door` is what goes in and out.
 //! `signal` is what two peers must know of each other to connect, sealed for those who know the
 //! model or as a code for two people; `tracker` is how strangers with the same model find each
-//! other, and a server for them; `qr` draws a link or a code.
+//! other, and a server for them; `ice` are servers that help through routers; `qr` draws a link or
+//! a code.
 
 mod invite;
 
@@ -21,6 +22,7 @@ mod wire;
 mod signal;
 mod tracker;
 
+mod ice;
 mod qr;
 
 mod error;
@@ -28,6 +30,7 @@ mod error;
 pub use door::{Input, LinkId, Output, PeerKey, PeerStatus, Sharing, Status, UploadLimits, Want};
 pub use error::{P2pError, SignalFault};
 pub use fault::Fault;
+pub use ice::IceServer;
 pub use invite::{
     ADDRESS_BYTES_MAX, ADDRESSES_MAX, INVITE_BYTES_MAX, Invite, LENGTH_MAX, NAME_BYTES_MAX,
 };

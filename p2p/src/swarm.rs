@@ -180,8 +180,8 @@ impl Swarm {
 
     /// Bytes of pieces in memory here: those that arrive and those that are given out.
     pub fn held_bytes(&self) -> u64 {
-        let arriving: usize = self.arriving.values().map(Arriving::held).sum();
-        arriving as u64 + self.shelf.held() + self.storing.values().sum::<u64>()
+        let arriving: u64 = self.arriving.values().map(Arriving::held).sum();
+        arriving + self.shelf.held() + self.storing.values().sum::<u64>()
     }
 
     pub fn status(&self) -> Status {

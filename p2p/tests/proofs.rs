@@ -67,7 +67,8 @@ impl Talk<'_> {
             match output {
                 Output::Send { bytes, .. } => self.questions.push_back(bytes),
                 Output::Close { fault, .. } => return Err(fault),
-                Output::Store { piece, bytes } => {
+                Output::Store(whole) => {
+                    let (piece, bytes) = (whole.piece(), whole.into_bytes());
                     let (at, len) = self.vectors.id.piece_range(piece);
                     assert_eq!(bytes, self.vectors.content[at as usize..][..len as usize]);
                     self.stored += 1;

@@ -351,6 +351,8 @@ pub struct Diagnostics {
     pub simd_calls: u64,
     pub relaxed_calls: u64,
     pub fit: Option<FitReport>,
+    /// Blocks of the open model's weights that were read before they were wanted.
+    pub read_ahead: u64,
     pub stored_bytes: u64,
     /// Where the model stands in its life.
     pub state: String,

@@ -1,8 +1,8 @@
 //! What page and worker say of models that go from browser to browser.
 //!
-//! Connections exist only in pages, models only in the worker of the tab that owns them. The page
-//! gives each connection a number; the bytes of its messages travel beside these messages, as
-//! they are.
+//! Connections exist only in pages, models only in the worker of the tab that owns them, so the
+//! connections are that tab's page's, for the pages of other tabs, too. It gives each connection a
+//! number; the bytes of its messages travel beside these messages, as they are.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -55,22 +55,67 @@ pub enum SwarmCommand {
         link: u32,
         bytes: u32,
     },
+    /// A person's part in connecting two browsers without a server, in whichever tab.
+    Meet(Meeting),
+    /// What the page with the connections made of it.
+    Met {
+        model: ModelId,
+        met: Met,
+    },
 }
 
-/// Only to the page of the tab that owns the models: it has the connections.
+/// One step of an exchange of codes between two people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Meeting {
+    /// A code is wanted for somebody else.
+    Offer { model: ModelId },
+    /// Somebody else's code is to be answered.
+    Answer { model: ModelId, code: String },
+    /// The code that came back.
+    Take { model: ModelId, code: String },
+}
+
+impl Meeting {
+    pub fn model(&self) -> ModelId {
+        match self {
+            Meeting::Offer { model }
+            | Meeting::Answer { model, .. }
+            | Meeting::Take { model, .. } => *model,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Met {
+    /// To be given to the other person, who gives another back.
+    Offer(String),
+    /// To be given back.
+    Answer(String),
+    /// Both sides know each other; the connection is being made.
+    Connecting,
+    /// Why not, in words.
+    Failed(String),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SwarmEvent {
-    /// Something is shared or fetched; told again when it changes, twice a second at most.
+    /// To all pages. Something is shared or fetched; told again when it changes, twice a second at
+    /// most.
     Status(SwarmStatus),
-    /// Nothing is shared or fetched of this model any more: its connections are of no use.
+    /// To all pages. Nothing is shared or fetched of this model any more: its connections are of no
+    /// use.
     Ended { model: ModelId },
-    /// The connection is to be closed at once.
+    /// To the page with the connections. The connection is to be closed at once.
     Close {
         link: u32,
         why: String,
         /// The peer lied; it is not to be met again.
         is_lie: bool,
     },
+    /// To the page with the connections: it is to do this.
+    Meet(Meeting),
+    /// To the page that wished for it.
+    Met { model: ModelId, met: Met },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

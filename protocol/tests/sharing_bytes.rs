@@ -54,6 +54,37 @@ fn commands() {
     );
     check(SwarmCommand::Closed { link: 128 }, "03 8001");
     check(SwarmCommand::Drained { link: 1, bytes: 2 }, "04 01 02");
+    let meet = |meeting| SwarmCommand::Meet(meeting);
+    check(
+        meet(Meeting::Offer { model }),
+        &format!("05 00 {model_hex}"),
+    );
+    let code = || "c".to_owned();
+    check(
+        meet(Meeting::Answer {
+            model,
+            code: code(),
+        }),
+        &format!("05 01 {model_hex} 01 63"),
+    );
+    check(
+        meet(Meeting::Take {
+            model,
+            code: code(),
+        }),
+        &format!("05 02 {model_hex} 01 63"),
+    );
+    for (met, hex) in [
+        (Met::Offer(code()), "00 01 63"),
+        (Met::Answer(code()), "01 01 63"),
+        (Met::Connecting, "02"),
+        (Met::Failed(code()), "03 01 63"),
+    ] {
+        check(
+            SwarmCommand::Met { model, met },
+            &format!("06 {model_hex} {hex}"),
+        );
+    }
 }
 
 #[test]
@@ -91,6 +122,15 @@ fn events() {
             is_lie: true,
         },
         "02 01 01 77 01",
+    );
+    check(
+        SwarmEvent::Meet(Meeting::Offer { model }),
+        &format!("03 00 {model_hex}"),
+    );
+    let met = Met::Connecting;
+    check(
+        SwarmEvent::Met { model, met },
+        &format!("04 {model_hex} 02"),
     );
 }
 

@@ -1,21 +1,16 @@
 //! A piece that comes leaf by leaf, each verified before it counts.
 
-use format::{
-    Digest, LEAF_BYTES, ModelId, PieceIndex, PieceLayer, leaf_hash, piece_hash_of_leaves,
-};
+use format::{Digest, LEAF_BYTES, ModelId, PieceByLeaves, PieceIndex, PieceLayer, VerifiedPiece};
 
 use crate::LinkId;
-
-const LEAF: usize = LEAF_BYTES as usize;
 
 pub struct Arriving {
     /// Who was asked for the hashes; until they are here nobody else is asked for leaves.
     pub opener: LinkId,
-    /// Of its leaves, in order; they give the piece's hash.
-    hashes: Option<Vec<Digest>>,
-    bytes: Vec<u8>,
+    /// Set when the hashes of its leaves are known.
+    content: Option<PieceByLeaves>,
+    len: u32,
     leaves: Vec<Leaf>,
-    missing: u32,
 }
 
 #[derive(Clone, Default)]
@@ -30,24 +25,23 @@ impl Arriving {
         let count = leaf_count(len);
         Arriving {
             opener,
-            hashes: None,
-            bytes: vec![0; len as usize],
+            content: None,
+            len,
             leaves: vec![Leaf::default(); usize::from(count)],
-            missing: u32::from(count),
         }
     }
 
-    pub fn held(&self) -> usize {
-        self.bytes.len()
+    pub fn held(&self) -> u64 {
+        self.len.into()
     }
 
     pub fn knows_hashes(&self) -> bool {
-        self.hashes.is_some()
+        self.content.is_some()
     }
 
     /// Leaves may be asked of this peer.
     pub fn takes(&self, link: LinkId) -> bool {
-        self.hashes.is_some() || self.opener == link
+        self.content.is_some() || self.opener == link
     }
 
     /// `false` if they do not give the hash of the piece.
@@ -58,29 +52,15 @@ impl Arriving {
         hashes: &[[u8; 32]],
     ) -> bool {
         let hashes: Vec<Digest> = hashes.iter().map(|hash| Digest(*hash)).collect();
-        let whole = hashes.len() == self.leaves.len();
-        let found = whole.then(|| piece_hash_of_leaves(&hashes, layer.id.length));
-        let is_right = found.is_some() && found.as_ref() == layer.hashes().get(piece.0 as usize);
-        if is_right {
-            self.hashes = Some(hashes);
-        }
-        is_right
+        self.content = PieceByLeaves::new(layer, piece, hashes);
+        self.content.is_some()
     }
 
     /// Keeps a leaf if it is right. `None`: nobody can tell yet.
     pub fn put(&mut self, leaf: u8, bytes: &[u8]) -> Option<bool> {
-        let want = self.hashes.as_ref()?.get(usize::from(leaf))?;
-        if *want != leaf_hash(bytes) {
-            return Some(false);
-        }
-        let at = usize::from(leaf) * LEAF;
-        let Some(place) = self.bytes.get_mut(at..at + bytes.len()) else {
-            return Some(false);
-        };
-        place.copy_from_slice(bytes);
-        self.leaves[usize::from(leaf)].is_here = true;
-        self.missing -= 1;
-        Some(true)
+        let is_right = self.content.as_mut()?.put(leaf, bytes);
+        self.leaves[usize::from(leaf)].is_here |= is_right;
+        Some(is_right)
     }
 
     pub fn has(&self, leaf: u8) -> bool {
@@ -88,11 +68,12 @@ impl Arriving {
     }
 
     pub fn is_whole(&self) -> bool {
-        self.missing == 0
+        self.content.as_ref().is_some_and(PieceByLeaves::is_whole)
     }
 
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    /// `None` while a leaf is missing.
+    pub fn finish(self) -> Option<VerifiedPiece> {
+        self.content?.finish()
     }
 
     pub fn ask(&mut self, leaf: u8, link: LinkId) {

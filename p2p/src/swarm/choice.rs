@@ -131,7 +131,7 @@ impl Swarm {
     }
 
     /// Neither here nor under way. A server also takes up what peers began and nobody brings.
-    fn is_open(&self, piece: PieceIndex, for_server: bool) -> bool {
+    pub(super) fn is_open(&self, piece: PieceIndex, for_server: bool) -> bool {
         if self.done.contains(piece) || self.storing.contains_key(&piece) {
             return false;
         }

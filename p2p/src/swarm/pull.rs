@@ -1,11 +1,11 @@
 //! Asking, and what comes of it.
 
-use format::{PieceIndex, piece_hash};
+use format::{PieceIndex, VerifiedPiece};
 
 use super::arriving::{Arriving, leaf_len};
 use super::choice::Next;
-use super::peer::{Asked, LeafAt};
-use super::{STORE_QUEUE_BYTES_MAX, Swarm, single};
+use super::peer::{Asked, LeafAt, Peer};
+use super::{ARRIVING_MAX, STORE_QUEUE_BYTES_MAX, Swarm, single};
 use crate::Fault;
 use crate::door::{LinkId, Output, Want};
 use crate::wire::{Message, Reject, Run};
@@ -13,6 +13,8 @@ use crate::wire::{Message, Reject, Run};
 /// Pieces asked of one server at a time, as many as its requests can bring.
 const CLAIMED_MAX: usize = 4;
 const STRIKES_MAX: u32 = 3;
+/// The part of a window that is free before more is asked for.
+const ASKED_AT_ONCE: u32 = 4;
 
 impl Swarm {
     pub(super) fn pull(&mut self) {
@@ -40,6 +42,14 @@ impl Swarm {
     }
 
     fn pull_from(&mut self, link: LinkId) {
+        // Asked for one by one, each answer would cost a request of its own.
+        let has_room = |peer: &Peer| {
+            let room = peer.window.saturating_sub(peer.outstanding());
+            room >= peer.window / ASKED_AT_ONCE
+        };
+        if !self.peers.get(&link).is_some_and(has_room) {
+            return;
+        }
         while !self.is_clogged() {
             let Some(peer) = self.peers.get(&link) else {
                 return;
@@ -106,6 +116,12 @@ impl Swarm {
         let peer = peer.ok_or(Fault::Unasked { piece })?;
         peer.hashes_asked.remove(&piece);
         peer.waited_from_ms = self.now_ms;
+        // They were given up, and now are here all the same: the leaves that were asked with them
+        // come next, and could not be told from lies without them.
+        if self.is_open(piece, false) && self.arriving.len() < ARRIVING_MAX {
+            let (_, len) = self.id.piece_range(piece);
+            self.arriving.insert(piece, Arriving::new(link, len));
+        }
         let arriving = self
             .arriving
             .get_mut(&piece)
@@ -130,9 +146,9 @@ impl Swarm {
             self.on_leaf(link, (piece, leaf), bytes)?;
         }
         if self.arriving.get(&piece).is_some_and(Arriving::is_whole)
-            && let Some(arriving) = self.arriving.remove(&piece)
+            && let Some(whole) = self.arriving.remove(&piece).and_then(Arriving::finish)
         {
-            self.store(piece, arriving.into_bytes());
+            self.store(whole);
         }
         Ok(())
     }
@@ -249,9 +265,10 @@ impl Swarm {
         }
     }
 
-    pub(super) fn store(&mut self, piece: PieceIndex, bytes: Vec<u8>) {
-        self.storing.insert(piece, bytes.len() as u64);
-        self.out.push_back(Output::Store { piece, bytes });
+    pub(super) fn store(&mut self, whole: VerifiedPiece) {
+        self.storing
+            .insert(whole.piece(), whole.bytes().len() as u64);
+        self.out.push_back(Output::Store(whole));
     }
 
     fn fetch_from(&mut self, link: LinkId) {
@@ -283,23 +300,21 @@ impl Swarm {
             }
             return;
         };
-        let (_, len) = self.id.piece_range(piece);
-        let want = self
-            .layer
-            .as_ref()
-            .and_then(|layer| layer.hashes().get(piece.0 as usize));
-        if bytes.len() as u32 != len || want != Some(&piece_hash(&bytes, self.id.length)) {
+        let layer = self.layer.as_ref();
+        let whole = layer.and_then(|layer| VerifiedPiece::check(layer, piece, bytes));
+        let Some(whole) = whole else {
             return self.leave(link, Fault::BadPiece { piece });
-        }
+        };
+        let len = whole.bytes().len() as u64;
         server.strikes = 0;
-        server.down += bytes.len() as u64;
-        self.down += bytes.len() as u64;
+        server.down += len;
+        self.down += len;
         if self.done.contains(piece) || self.storing.contains_key(&piece) {
             return;
         }
         if let Some(arriving) = self.arriving.remove(&piece) {
             self.call_off(piece, &arriving, None);
         }
-        self.store(piece, bytes);
+        self.store(whole);
     }
 }

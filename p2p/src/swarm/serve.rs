@@ -122,7 +122,12 @@ impl Swarm {
             self.send(link, &Message::Reject(run, reason));
             return self.noise(link);
         }
-        self.enqueue(link, [Serving::Hashes(piece)])
+        self.enqueue(link, [Serving::Hashes(piece)])?;
+        // Its leaves are asked for next; it is read while what was asked before is sent.
+        if self.shelf.reading.is_empty() {
+            self.read(piece);
+        }
+        Ok(())
     }
 
     pub(super) fn queue_layer(&mut self, link: LinkId, first: u32) -> Result<(), Fault> {

@@ -67,7 +67,8 @@ fn drain(swarm: &mut Swarm, now_ms: u64, id: ModelId) -> bool {
                 let bytes = Some(vec![0; len as usize]);
                 swarm.handle(now_ms, Input::Read { piece, bytes });
             }
-            Output::Store { piece, bytes } => {
+            Output::Store(whole) => {
+                let (piece, bytes) = (whole.piece(), whole.into_bytes());
                 assert!(bytes.iter().all(|byte| *byte == 0));
                 swarm.handle(now_ms, Input::Stored { piece });
             }

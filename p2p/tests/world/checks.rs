@@ -216,13 +216,14 @@ impl Checks {
         );
     }
 
-    pub fn restarted(&mut self, node: usize) {
+    /// What was on its way to the disk is lost with the page.
+    pub fn restarted(&mut self, node: usize, on_disk: BTreeSet<PieceIndex>) {
         self.waits.remove(&node);
         self.hashes.remove(&node);
-        let stored = self.stored.entry(node).or_default();
         if let Some(here) = self.here.get_mut(&node) {
-            here.retain(|(piece, _)| stored.contains(piece));
+            here.retain(|(piece, _)| on_disk.contains(piece));
         }
+        self.stored.insert(node, on_disk);
     }
 
     pub fn memory(&self, it: &Node) {

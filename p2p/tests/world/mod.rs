@@ -295,7 +295,8 @@ impl World {
         it.life += 1;
         it.started_ms = self.now_ms;
         it.swarm = Swarm::new(self.model.id, seed).unwrap();
-        self.checks.restarted(node);
+        let on_disk = it.stored.clone();
+        self.checks.restarted(node, on_disk);
         self.begin(node);
         if let Some(server) = server {
             self.open_server(node, server);
@@ -332,7 +333,8 @@ impl World {
                 let took = 5 + self.chance.below(400);
                 self.after(took, Event::Fetched { node, link, piece });
             }
-            Output::Store { piece, bytes } => {
+            Output::Store(whole) => {
+                let (piece, bytes) = (whole.piece(), whole.into_bytes());
                 self.checks.stored(node, piece, &bytes, self.model, it);
                 self.after(disk_ms, Event::Stored { node, life, piece });
             }
