@@ -1,13 +1,19 @@
 //! The command line.
 
+mod values;
+
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use format::Root;
+use runtime::{PREFILL_TILE_MAX, WORKERS_MAX};
+
+use values::{above_zero, not_below_zero, root, share};
 
 /// Private chat with small language models: convert, inspect, run and serve model files.
 ///
 /// Nothing is sent anywhere but by seed, fetch and serve. Exit codes: 0 good, 2 wrong usage, 3 the
-/// input was refused, 1 anything else.
+/// input was refused, 130 fetch was interrupted, 1 anything else.
 #[derive(Parser)]
 #[command(name = "tinyrustlm", version, max_term_width = 100)]
 pub struct Cli {
@@ -19,7 +25,7 @@ pub struct Cli {
 pub enum Command {
     /// Turn a .gguf file, or a folder with config.json and safetensors, into a .slm file.
     Convert(Convert),
-    /// Show what a .slm file contains and whether it is intact.
+    /// Show what a .slm file contains, and check of it what can be checked.
     Inspect(Inspect),
     /// Answer one prompt, streaming the text; figures follow on standard error.
     Run(Run),
@@ -67,17 +73,25 @@ pub struct Convert {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Quantize {
+    /// 8.5 bits a weight.
     #[value(name = "q8_0")]
     Q8_0,
+    /// 4.5 bits a weight.
     #[value(name = "q4_0")]
     Q4_0,
+    /// 5 bits a weight.
     #[value(name = "q4_1")]
     Q4_1,
 }
 
 #[derive(Args)]
 pub struct Inspect {
+    /// The .slm file.
     pub model: PathBuf,
+    /// The root that the file must have; without it that of MODEL.torrent or MODEL.pieces, where
+    /// one of them lies beside the file.
+    #[arg(long, value_name = "HEX", value_parser = root)]
+    pub root: Option<Root>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,
@@ -93,13 +107,15 @@ pub struct Engine {
     #[arg(long, value_enum, default_value_t = Mode::Int8V1)]
     pub mode: Mode,
     /// Threads; the output does not depend on it.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, default_value_t = 1,
+        value_parser = value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     pub threads: u16,
     /// Prompt positions computed together; the output does not depend on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N",
+        value_parser = value_parser!(u32).range(1..=i64::from(PREFILL_TILE_MAX)))]
     pub prefill_tile: Option<u32>,
     /// Positions to make room for; by default what the model was made for, at most 8192.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub context: Option<u32>,
     /// Number format of the KV cache; by default f32 in strict-f32-v1 and f16 in int8-v1.
     #[arg(long, value_enum)]
@@ -111,7 +127,7 @@ pub struct Engine {
     #[arg(long, value_enum, default_value_t = Held::Full)]
     pub residency: Held,
     /// Megabytes that the model may take.
-    #[arg(long, value_name = "MB")]
+    #[arg(long, value_name = "MB", value_parser = above_zero)]
     pub memory_limit: Option<f64>,
 }
 
@@ -127,16 +143,20 @@ pub enum Held {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
+    /// Activations stay floats; the slower, to compare with.
     #[value(name = "strict-f32-v1")]
     StrictF32V1,
+    /// Activations are rounded to 8 bits, as the app does.
     #[value(name = "int8-v1")]
     Int8V1,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kv {
+    /// The most exact.
     #[value(name = "f32")]
     F32,
+    /// Half of that.
     #[value(name = "f16")]
     F16,
     /// The smallest; costs a little quality.
@@ -146,12 +166,15 @@ pub enum Kv {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Lane {
+    /// The fastest that this processor has.
     Best,
+    /// Without vectors.
     Scalar,
 }
 
 #[derive(Args)]
 pub struct Fit {
+    /// The .slm file.
     pub model: PathBuf,
     #[command(flatten)]
     pub engine: Engine,
@@ -162,6 +185,7 @@ pub struct Fit {
 
 #[derive(Args)]
 pub struct Run {
+    /// The .slm file.
     pub model: PathBuf,
     /// What to say to the model.
     #[arg(short, long)]
@@ -173,14 +197,16 @@ pub struct Run {
     #[arg(long)]
     pub complete: bool,
     /// Tokens to write at most.
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(1..))]
     pub max_new: u32,
     /// 0 always takes the most likely token; by default what the model recommends, else 0.
-    #[arg(long)]
+    #[arg(long, value_parser = not_below_zero)]
     pub temperature: Option<f32>,
+    /// Choose among so many of the likeliest tokens; 0 among all.
     #[arg(long)]
     pub top_k: Option<u32>,
-    #[arg(long)]
+    /// Choose among the likeliest tokens that together have this probability, 0 to 1; 1 among all.
+    #[arg(long, value_parser = share)]
     pub top_p: Option<f32>,
     /// The same seed gives the same text, on every machine.
     #[arg(long, default_value_t = 0)]
@@ -191,6 +217,7 @@ pub struct Run {
 
 #[derive(Args)]
 pub struct Eval {
+    /// The .slm file.
     pub model: PathBuf,
     #[command(flatten)]
     pub engine: Engine,
@@ -198,20 +225,22 @@ pub struct Eval {
 
 #[derive(Args)]
 pub struct Tokenize {
+    /// The .slm file.
     pub model: PathBuf,
 }
 
 #[derive(Args)]
 pub struct Bench {
+    /// The .slm file.
     pub model: PathBuf,
     /// Prompt positions.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value_t = 128, value_parser = value_parser!(u32).range(1..))]
     pub prompt: u32,
     /// Tokens to decode.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(2..))]
     pub decode: u32,
     /// Repetitions of each part; the median is shown.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=100))]
     pub runs: u32,
     /// Print one JSON object instead of text: all figures, or why there are none.
     #[arg(long)]
@@ -228,6 +257,7 @@ pub struct Serve {
     /// Folder with .slm files to offer.
     #[arg(long)]
     pub models: Option<PathBuf>,
+    /// Port to listen on; 0 takes any that is free.
     #[arg(long, default_value_t = 8080)]
     pub port: u16,
     /// Address to listen on. Anything but loopback is open to the network.
@@ -237,7 +267,7 @@ pub struct Serve {
     #[arg(long, value_name = "URL")]
     pub public: Option<String>,
     /// Slow every answer down to this many bytes a second.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..))]
     pub throttle: Option<u64>,
     /// Leave out COOP and COEP, as hosts do that cannot send headers.
     #[arg(long)]
@@ -261,6 +291,7 @@ pub struct Reach {
 
 #[derive(Args)]
 pub struct Seed {
+    /// The .slm file to give.
     pub model: PathBuf,
     /// A tracker (ws:// or wss://) where others find this.
     #[arg(long, value_name = "URL")]
@@ -275,7 +306,7 @@ pub struct Seed {
     #[arg(long, value_name = "URL")]
     pub app: Option<String>,
     /// Bytes a second to give at most, to all together.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u32).range(1..))]
     pub upload: Option<u32>,
     #[command(flatten)]
     pub reach: Reach,
@@ -296,7 +327,7 @@ pub struct Fetch {
     pub share: bool,
     /// With --share: bytes a second to give at most, to all together.
     #[arg(long, value_name = "BYTES", requires = "share",
-        value_parser = clap::value_parser!(u32).range(1..))]
+        value_parser = value_parser!(u32).range(1..))]
     pub upload: Option<u32>,
     #[command(flatten)]
     pub reach: Reach,
@@ -304,6 +335,7 @@ pub struct Fetch {
 
 #[derive(Args)]
 pub struct Torrent {
+    /// The .slm file to describe.
     pub model: PathBuf,
     /// The .torrent file to write; by default beside the model.
     #[arg(short, long, value_name = "OUT.torrent")]

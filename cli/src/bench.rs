@@ -10,7 +10,8 @@ use runtime::{Request, kernels};
 
 use crate::args::{self, Bench};
 use crate::failure::Failure;
-use crate::model::{Opened, hash_file, refuse};
+use crate::model::{Opened, hash_file};
+use crate::words::refuse;
 
 /// Tokens of the prompt that is stopped in the middle.
 const LONG_PROMPT: u32 = 2000;
@@ -22,11 +23,6 @@ const STOPPED: u32 = 1;
 type Refused = (BenchPart, Failure);
 
 pub fn bench(args: &Bench) -> Result<(), Failure> {
-    if args.prompt == 0 || args.decode < 2 {
-        return Err(Failure::Usage(
-            "--prompt must be at least 1 and --decode at least 2".into(),
-        ));
-    }
     let (outcome, failure) = match measure(args) {
         Ok(figures) => (BenchOutcome::Complete(Box::new(figures)), None),
         Err((part, failure)) => {

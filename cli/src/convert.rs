@@ -35,7 +35,14 @@ pub fn convert(args: &Convert) -> Result<(), Failure> {
     let (mut source, converter) = open(&args.input, options)?;
     // The result appears under its name only when it is whole.
     let part = part_path(&args.output)?;
-    let ended = write(&mut source, converter, &part, args.json);
+    for output in [&args.output, &part] {
+        crate::output::keep_input(output, &source.paths)?;
+    }
+    let ended = write(&mut source, converter, &part, args.json).and_then(|written| {
+        let renamed = std::fs::rename(&part, &args.output);
+        renamed.map_err(|error| Failure::file(&args.output, &error))?;
+        Ok(written)
+    });
     let (outcome, layer) = match ended {
         Ok(ended) => ended,
         Err(failure) => {
@@ -49,7 +56,6 @@ pub fn convert(args: &Convert) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    std::fs::rename(&part, &args.output).map_err(|error| Failure::file(&args.output, &error))?;
     report(args, &outcome, &layer);
     Ok(())
 }
@@ -182,6 +188,12 @@ fn report(args: &Convert, outcome: &Outcome, layer: &PieceLayer) {
             "{} matrices quantized, {} kept; error {:.3e} RMS on weights of {:.3e} RMS",
             quantized.matrices, quantized.kept, quantized.error_rms, quantized.weight_rms
         );
+        if quantized.matrices == 0 && !args.requantize {
+            println!(
+                "Matrices that are quantized already stay as they are; --requantize rounds them \
+                 once more."
+            );
+        }
     }
 }
 

@@ -10,7 +10,8 @@ use runtime::Request;
 use crate::args::Eval;
 use crate::failure::Failure;
 use crate::lines::{self, Message};
-use crate::model::{Opened, refuse, refuse_prompt};
+use crate::model::{Opened, refuse_prompt};
+use crate::words::refuse;
 
 const MAX_NEW_DEFAULT: u32 = 16;
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-/// Exit codes: 2 for wrong usage, 3 for a refused input, 1 for the rest.
+/// Exit codes: 2 for wrong usage, 3 for a refused input, 130 for what a person interrupted, 1 for
+/// the rest.
 #[derive(Debug)]
 pub enum Failure {
     /// The call itself is wrong.
@@ -12,6 +13,8 @@ pub enum Failure {
     Refused { what: String, remedy: String },
     /// The machine did not do its part: disk, memory, network.
     Machine(String),
+    /// A person ended it with Ctrl-C before it was done.
+    Interrupted(String),
 }
 
 impl Failure {
@@ -20,6 +23,8 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Refused { .. } => 3,
             Failure::Machine(_) => 1,
+            // As shells have it: 128 and the number of the signal.
+            Failure::Interrupted(_) => 130,
         }
     }
 
@@ -42,7 +47,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(what) | Failure::Machine(what) => f.write_str(what),
+            Failure::Usage(what) | Failure::Machine(what) | Failure::Interrupted(what) => {
+                f.write_str(what)
+            }
             Failure::Refused { what, remedy } => write!(f, "{what}. {remedy}"),
         }
     }

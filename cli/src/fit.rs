@@ -2,125 +2,121 @@
 
 use std::path::Path;
 
-use format::Header;
-use protocol::{FitReport, Regions};
-use runtime::{KvFormat, Options, Plan, Residency, RuntimeError, Surroundings, measure};
+use protocol::abi::Plan;
+use protocol::{CONTEXT_LEAST, FitReport, Lever, Over, Regions, Wish, ways_to_fit};
+use runtime::{Options, RuntimeError, Surroundings, measure};
+use serde_json::{Value, json};
 
 use crate::args::Fit;
 use crate::failure::Failure;
-use crate::model::{limit, options, read_header, refuse};
+use crate::model::{limit, options, read_header};
+use crate::words::{megabytes, refuse, region, too_much};
 
-/// Fewer positions than this are no conversation.
-const CONTEXT_LEAST: u32 = 512;
+/// No block that this program allocates is too large in itself.
+const BLOCK_MAX: u64 = u64::MAX;
 
 pub fn fit(args: &Fit) -> Result<(), Failure> {
     let header = read_header(&args.model)?;
     let asked = options(&args.engine, &header);
     let limit = limit(&args.engine);
-    let workers = usize::from(args.engine.threads);
-    let asker = Asker {
-        header: &header,
-        workers,
-        limit,
+    let around = Surroundings {
+        // As `run` does.
+        windows: 2,
+        ..Surroundings::native(usize::from(args.engine.threads))
+    };
+    let plan = |wish: Wish| -> Result<Plan, RuntimeError> {
+        let options = Options {
+            context: wish.context,
+            kv_format: wish.kv_format,
+            residency: wish.residency,
+            ..asked
+        };
+        Ok(measure(&header, &options, &around, limit)?.0)
+    };
+    let wish = Wish {
+        context: asked.context,
+        kv_format: asked.kv_format,
+        residency: asked.residency,
     };
     let refused = |error: RuntimeError| refuse(&header.tensors, error);
-    let plan = asker.plan(&asked).map_err(refused)?;
-    let over = plan.over(u64::MAX);
-    let levers = match over {
+    let asked = plan(wish).map_err(refused)?;
+    let over = asked.over(BLOCK_MAX);
+    let ways = match over {
         None => Vec::new(),
-        Some(_) => asker.levers(&asked).map_err(refused)?,
+        Some(_) => ways_to_fit(wish, BLOCK_MAX, plan).map_err(refused)?,
     };
-    let report = FitReport::of(&plan, None);
-    if args.json {
-        let levers: Vec<_> = levers
-            .iter()
-            .map(|(_, plan)| FitReport::of(plan, None))
-            .collect();
-        let line = serde_json::json!({
-            "fits": over.is_none(),
-            "plan": report,
-            "levers": levers,
-        });
-        println!("{line}");
-        return Ok(());
+    let report = FitReport::of(&asked, None);
+    match args.json {
+        true => println!("{}", told(&report, over, &ways)),
+        false => show(&args.model, &report),
     }
-    show(&args.model, &report);
     match over {
-        None => println!("It fits."),
         Some(over) => {
-            println!(
-                "It does not fit: region {} needs {} bytes, and {} are left.",
-                over.region, over.needed, over.left
-            );
-            for (words, plan) in &levers {
-                println!(
-                    "{words} would take {:.1} MB, with {} positions, reading {:.1} MB a token",
-                    plan.total as f64 / 1e6,
-                    plan.context,
-                    plan.streamed as f64 / 1e6
-                );
+            if !args.json {
+                list(&ways, wish);
             }
-            if levers.is_empty() {
-                println!("Nothing here helps; take a smaller model or a larger --memory-limit.");
-            }
+            Err(does_not_fit(over, &ways, wish))
         }
-    }
-    Ok(())
-}
-
-struct Asker<'a> {
-    header: &'a Header,
-    workers: usize,
-    limit: u64,
-}
-
-impl Asker<'_> {
-    fn plan(&self, options: &Options) -> Result<Plan, RuntimeError> {
-        let around = Surroundings::native(self.workers);
-        Ok(measure(self.header, options, &around, self.limit)?.0)
-    }
-
-    /// What fits of: fewer positions, smaller keys and values, weights read as they are needed.
-    fn levers(&self, asked: &Options) -> Result<Vec<(String, Plan)>, RuntimeError> {
-        let mut found = Vec::new();
-        let mut context = asked.context;
-        while context / 2 >= CONTEXT_LEAST {
-            context /= 2;
-            let shorter = Options { context, ..*asked };
-            let plan = self.plan(&shorter)?;
-            if plan.over(u64::MAX).is_none() {
-                found.push((format!("--context {context}"), plan));
-                break;
+        None => {
+            if !args.json {
+                println!("It fits.");
             }
+            Ok(())
         }
-        let int8 = KvFormat::Int8;
-        let ways = [
-            (
-                "--kv int8",
-                Options {
-                    kv_format: int8,
-                    ..*asked
-                },
-            ),
-            ("--residency hybrid", held(asked, Residency::Hybrid)),
-            ("--residency paged", held(asked, Residency::Paged)),
-        ];
-        for (words, options) in ways {
-            let plan = self.plan(&options)?;
-            if plan.over(u64::MAX).is_none() {
-                found.push((words.into(), plan));
-            }
-        }
-        Ok(found)
     }
 }
 
-fn held(asked: &Options, residency: Residency) -> Options {
-    Options {
-        residency,
-        kept_layers: 0,
-        ..*asked
+fn told(report: &FitReport, over: Option<Over>, ways: &[Lever]) -> Value {
+    let over = over.map(|over| {
+        let region = region(over.region);
+        json!({ "region": region, "left": over.left, "needed": over.needed })
+    });
+    let levers: Vec<_> = ways.iter().map(|way| way.report).collect();
+    json!({ "fits": over.is_none(), "plan": report, "over": over, "levers": levers })
+}
+
+/// The ways beside each other, with what they take.
+fn list(ways: &[Lever], asked: Wish) {
+    for way in ways {
+        let report = &way.report;
+        let streamed = match report.streamed {
+            0 => String::new(),
+            bytes => format!(", slower: {} are read for a token", megabytes(bytes)),
+        };
+        println!(
+            "It would fit with {}: {}, {} positions{streamed}.",
+            call(way.wish, asked),
+            megabytes(report.total),
+            report.context,
+        );
     }
+}
+
+/// The mildest way is the advice.
+fn does_not_fit(over: Over, ways: &[Lever], asked: Wish) -> Failure {
+    let remedy = match ways.first() {
+        Some(way) => format!("Call it with {}.", call(way.wish, asked)),
+        None => format!(
+            "No --kv and --residency make it fit with {CONTEXT_LEAST} positions; take a smaller \
+             model or a larger --memory-limit."
+        ),
+    };
+    Failure::refused(format!("it does not fit: {}", too_much(over)), remedy)
+}
+
+/// The options that are to be other than they are.
+fn call(way: Wish, asked: Wish) -> String {
+    let mut words = Vec::new();
+    if way.residency != asked.residency {
+        words.push(format!("--residency {}", way.residency.name()));
+    }
+    if way.kv_format != asked.kv_format {
+        words.push(format!("--kv {}", way.kv_format.name()));
+    }
+    if way.context != asked.context {
+        words.push(format!("--context {}", way.context));
+    }
+    words.join(" ")
 }
 
 fn show(path: &Path, report: &FitReport) {

@@ -1,32 +1,47 @@
 //! What a `.slm` file says of itself, and whether its bytes agree.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+mod check;
 
 use format::{Header, Kind, PieceLayer};
 use serde_json::{Value, json};
 
 use crate::args::Inspect;
 use crate::failure::Failure;
-use crate::model::{hash_file, read_header};
+use crate::model::{hash_file, open_prompter, read_header};
+use check::{Witness, check_weights};
+
+/// What was checked and found good; what is not good is refused.
+struct Checked {
+    has_tokenizer: bool,
+    /// Who knows the bytes, if anybody does.
+    witness: Option<Witness>,
+}
 
 pub fn inspect(args: &Inspect) -> Result<(), Failure> {
     let header = read_header(&args.model)?;
+    let has_tokenizer = open_prompter(&args.model, &header)?.is_some();
     check_weights(&args.model, &header)?;
     let layer = hash_file(&args.model)?;
+    let witness = Witness::find(&args.model, args.root)?;
+    if let Some(witness) = &witness {
+        witness.compare(&layer)?;
+    }
+    let checked = Checked {
+        has_tokenizer,
+        witness,
+    };
     if args.json {
-        println!("{}", report(&header, &layer, args.tensors));
+        println!("{}", report(&header, &layer, &checked, args.tensors));
         return Ok(());
     }
-    describe(&header, &layer);
+    describe(&header, &layer, &checked);
     if args.tensors {
         list(&header);
     }
     Ok(())
 }
 
-fn report(header: &Header, layer: &PieceLayer, with_tensors: bool) -> Value {
+fn report(header: &Header, layer: &PieceLayer, checked: &Checked, with_tensors: bool) -> Value {
     let manifest = &header.manifest;
     let mut report = json!({
         "name": manifest.name,
@@ -40,6 +55,10 @@ fn report(header: &Header, layer: &PieceLayer, with_tensors: bool) -> Value {
         "special": manifest.special,
         "generation": manifest.generation,
         "chat_template": manifest.chat_template.is_some(),
+        "checked": {
+            "tokenizer": checked.has_tokenizer,
+            "root_by": checked.witness.as_ref().map(Witness::name),
+        },
     });
     if with_tensors {
         let tensors = header.tensors.iter().map(|tensor| {
@@ -56,7 +75,7 @@ fn report(header: &Header, layer: &PieceLayer, with_tensors: bool) -> Value {
     report
 }
 
-fn describe(header: &Header, layer: &PieceLayer) {
+fn describe(header: &Header, layer: &PieceLayer, checked: &Checked) {
     let manifest = &header.manifest;
     let architecture = &manifest.architecture;
     let kind = match manifest.kind {
@@ -64,7 +83,11 @@ fn describe(header: &Header, layer: &PieceLayer) {
         Kind::Bare => "bare model without a tokenizer",
         Kind::Adapter => "adapter",
     };
-    println!("{} ({kind}, intact)", manifest.name);
+    let state = match checked.witness {
+        Some(_) => "intact",
+        None => "well-formed",
+    };
+    println!("{} ({kind}, {state})", manifest.name);
     println!(
         "licence    {}",
         manifest.licence.as_deref().unwrap_or("not stated")
@@ -91,6 +114,18 @@ fn describe(header: &Header, layer: &PieceLayer) {
         "no template"
     };
     println!("chat       {chat}");
+    let tokenizer = match checked.has_tokenizer {
+        true => "the tokenizer's hash, ",
+        false => "",
+    };
+    println!("checked    header, {tokenizer}that every float and scale is a number");
+    match &checked.witness {
+        Some(witness) => println!("           every byte, by {}", witness.name()),
+        None => println!(
+            "           not whether a bit of the weights flipped: nothing here knows the root; name \
+             it with --root"
+        ),
+    }
 }
 
 fn list(header: &Header) {
@@ -113,30 +148,4 @@ fn parameters(header: &Header) -> u64 {
         .iter()
         .map(|tensor| u64::from(tensor.shape.rows) * u64::from(tensor.shape.cols))
         .sum()
-}
-
-/// Every float and scale must be finite.
-fn check_weights(path: &Path, header: &Header) -> Result<(), Failure> {
-    /// A multiple of every element and group block size, about 1 MiB.
-    const WINDOW: u64 = 136 * 72 * 80 * 2;
-    let failed = |error: std::io::Error| Failure::file(path, &error);
-    let mut file = File::open(path).map_err(failed)?;
-    let mut window = Vec::new();
-    for tensor in &header.tensors {
-        let mut at = tensor.range.start;
-        while at < tensor.range.end {
-            let len = (tensor.range.end - at).min(WINDOW);
-            window.resize(len as usize, 0);
-            file.seek(SeekFrom::Start(at)).map_err(failed)?;
-            file.read_exact(&mut window).map_err(failed)?;
-            format::check_finite(tensor.layout, &window, at).map_err(|error| {
-                Failure::refused(
-                    format!("tensor {}: {error}", tensor.name),
-                    "The file is damaged; fetch or convert it again.",
-                )
-            })?;
-            at += len;
-        }
-    }
-    Ok(())
 }

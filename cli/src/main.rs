@@ -9,11 +9,13 @@ mod fit;
 mod inspect;
 mod lines;
 mod model;
+mod output;
 mod run;
 mod serve;
 mod share;
 mod tokenize;
 mod torrent;
+mod words;
 
 use std::process::ExitCode;
 

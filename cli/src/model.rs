@@ -9,15 +9,16 @@ use prompt::Prompter;
 use protocol::{Stage, TrResult};
 use runtime::sampler::{Malformed, Settings};
 use runtime::{
-    Engine, Kernels, KvFormat, Mode, Model, Options, Request, Residency, RuntimeError, Step,
-    Stopper, Team,
+    Engine, Kernels, KvFormat, Mode, Model, Options, Reader, Request, Residency, RuntimeError,
+    Step, Stopper, Team,
 };
 
 use crate::args;
 use crate::failure::Failure;
+use crate::words::refuse;
 
 /// What a model is opened with when the call does not say: more positions cost memory.
-const CONTEXT_DEFAULT_MAX: u32 = 8192;
+pub const CONTEXT_DEFAULT_MAX: u32 = 8192;
 
 pub struct Opened {
     /// Absent for models of kind `bare`.
@@ -99,10 +100,18 @@ impl Opened {
         };
         let file_len = header.file_len;
         let stopper = team.stopper();
-        let engine = Engine { kernels, team };
+        let open = || File::open(path).map_err(|error| Failure::file(path, &error));
+        let mut source = FileSource(open()?);
+        let reader = match options.residency {
+            Residency::Full => None,
+            Residency::Hybrid | Residency::Paged => Reader::start(FileSource(open()?)),
+        };
+        let engine = Engine {
+            kernels,
+            team,
+            reader: reader.map(|reader| Box::new(reader) as _),
+        };
         let mut model = Model::open_with(header, options, limit, engine).map_err(refused)?;
-        let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-        let mut source = FileSource(file);
         let mut at = model.first();
         while at < file_len {
             let len = (file_len - at).min(u64::from(PIECE_BYTES)) as u32;
@@ -230,28 +239,4 @@ pub fn hash_file(path: &Path) -> Result<PieceLayer, Failure> {
 
 pub fn refuse_prompt(error: prompt::PromptError) -> Failure {
     Failure::refused(&error, error.remedy())
-}
-
-/// Words for an engine failure: which part, what was expected and found.
-pub fn refuse(tensors: &[format::Tensor], error: RuntimeError) -> Failure {
-    let place = error.0;
-    let part = match tensors.get(place.item as usize) {
-        Some(tensor) => format!(" in tensor {}", tensor.name),
-        None => String::new(),
-    };
-    let what = format!(
-        "the engine refused with {:?}{part} (expected {}, found {}, at {})",
-        error.code(),
-        place.expected,
-        place.found,
-        place.at,
-    );
-    match error.code() {
-        TrResult::OutOfMemory => Failure::Machine(format!("{what}. Ask with: tinyrustlm fit.")),
-        TrResult::HostRead => Failure::Machine(what),
-        TrResult::ContextExceeded => {
-            Failure::refused(what, "Shorten the prompt or raise --context.")
-        }
-        _ => Failure::refused(what, "Check the model with: tinyrustlm inspect."),
-    }
 }

@@ -10,7 +10,8 @@ use runtime::sampler::Settings;
 
 use crate::args::Run;
 use crate::failure::Failure;
-use crate::model::{Opened, refuse, refuse_prompt};
+use crate::model::{Opened, refuse_prompt};
+use crate::words::refuse;
 
 pub fn run(args: &Run) -> Result<(), Failure> {
     let mut opened = Opened::open(&args.model, &args.engine)?;
@@ -63,7 +64,8 @@ pub fn run(args: &Run) -> Result<(), Failure> {
     }
     show(&stream.finish(prompter).map_err(refuse_prompt)?)?;
     show("\n")?;
-    let prefill = first.unwrap_or_default();
+    // An answer may end before its first token.
+    let prefill = first.unwrap_or_else(|| started.elapsed());
     let decode = started.elapsed().saturating_sub(prefill);
     eprintln!(
         "{} prompt tokens at {:.1} tokens/s, {} new tokens at {:.1} tokens/s ({}, {} threads)",

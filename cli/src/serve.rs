@@ -3,6 +3,7 @@
 mod headers;
 mod log;
 mod offers;
+mod ranges;
 mod throttle;
 mod tracker;
 
@@ -11,8 +12,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::services::{ServeDir, ServeFile};
@@ -144,6 +145,8 @@ fn router(args: &Serve, offers: Offers) -> Result<Router, Failure> {
         .route("/models/{file}", get(model_file))
         .with_state(Arc::new(offers))
         .fallback_service(ServeDir::new(&args.app))
+        .layer(middleware::from_fn(ranges::answer))
+        .layer(middleware::from_fn(hide_dots))
         .layer(middleware::map_response(
             move |response: Response| async move { headers::add(response, isolated) },
         ));
@@ -161,6 +164,16 @@ fn router(args: &Serve, offers: Offers) -> Result<Router, Failure> {
         .route(TRACKER_PATH, get(tracker::announce))
         .with_state(tracker);
     Ok(tracker.merge(router))
+}
+
+/// What begins with a dot was left beside the app by whoever built it, and is nobody else's.
+async fn hide_dots(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_ascii_lowercase();
+    let mut names = path.split('/');
+    match names.any(|name| name.starts_with('.') || name.starts_with("%2e")) {
+        true => (StatusCode::NOT_FOUND, "no such file").into_response(),
+        false => next.run(request).await,
+    }
 }
 
 /// The catalogue, a model, or a model's piece hashes; other files of the folder are not served.
@@ -181,7 +194,15 @@ async fn model_file(
         return (StatusCode::NOT_FOUND, "no such model").into_response();
     };
     match ServeFile::new(path).try_call(request).await {
-        Ok(response) => response.into_response(),
+        Ok(response) => {
+            let mut response = response.into_response();
+            // The file's ending is taken for that of a text.
+            if response.status().is_success() {
+                let bytes = HeaderValue::from_static("application/octet-stream");
+                response.headers_mut().insert(header::CONTENT_TYPE, bytes);
+            }
+            response
+        }
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read").into_response(),
     }
 }

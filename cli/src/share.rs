@@ -3,7 +3,8 @@
 //! Everything that is decided is decided in `p2p`; here are only the wires. `node` is the one task
 //! that holds a swarm, and it is told everything as a `happening`. `connection` makes data
 //! channels, `udp` gives them sockets of the right size, `rendezvous` holds a line to a tracker,
-//! `source` asks a server for pieces, `shelf` keeps the bytes, `seed` and `fetch` are the commands.
+//! `source` asks a server for pieces, `shelf` keeps the bytes, `preflight` looks at a header before
+//! the rest is asked for, `seed` and `fetch` are the commands.
 //!
 //! Addresses of peers stay inside `connection`: no line that is printed here has one.
 
@@ -11,6 +12,7 @@ mod connection;
 pub mod fetch;
 mod happening;
 mod node;
+mod preflight;
 mod rendezvous;
 pub mod seed;
 mod shelf;

@@ -1,24 +1,19 @@
 //! `tinyrustlm torrent`: a model as a torrent of both versions (BEP 3 and BEP 52), so that any
 //! BitTorrent program can fetch it; its root there is the root here.
 
+mod bencode;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use format::{ModelId, PIECE_BYTES, PieceLayer};
-use sha1::{Digest, Sha1};
+use format::{Digest, ModelId, PIECE_BYTES, PieceLayer, Root};
+use sha1::{Digest as _, Sha1};
 
 use crate::args::Torrent;
 use crate::failure::Failure;
-
-/// The values of a torrent; keys of a table are in the order of their bytes.
-enum Value {
-    Number(u64),
-    Bytes(Vec<u8>),
-    List(Vec<Value>),
-    Table(BTreeMap<Vec<u8>, Value>),
-}
+use bencode::{Value, write};
 
 pub fn torrent(args: &Torrent) -> Result<(), Failure> {
     let header = crate::model::read_header(&args.model)?;
@@ -54,8 +49,9 @@ pub fn torrent(args: &Torrent) -> Result<(), Failure> {
     write(&table(root), &mut bytes);
     let output = match &args.output {
         Some(output) => output.clone(),
-        None => args.model.with_extension("slm.torrent"),
+        None => beside(&args.model),
     };
+    crate::output::keep_input(&output, std::slice::from_ref(&args.model))?;
     std::fs::write(&output, bytes).map_err(|error| Failure::file(&output, &error))?;
     println!("{}: root {}", output.display(), layer.id.root);
     Ok(())
@@ -113,26 +109,27 @@ fn table(entries: Vec<(&str, Value)>) -> Value {
     Value::Table(entries.collect())
 }
 
-fn write(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Number(number) => out.extend_from_slice(format!("i{number}e").as_bytes()),
-        Value::Bytes(bytes) => {
-            out.extend_from_slice(format!("{}:", bytes.len()).as_bytes());
-            out.extend_from_slice(bytes);
-        }
-        Value::List(values) => {
-            out.push(b'l');
-            values.iter().for_each(|value| write(value, out));
-            out.push(b'e');
-        }
-        Value::Table(entries) => {
-            out.push(b'd');
-            for (key, value) in entries {
-                out.extend_from_slice(format!("{}:", key.len()).as_bytes());
-                out.extend_from_slice(key);
-                write(value, out);
-            }
-            out.push(b'e');
-        }
-    }
+/// Where the torrent of a model lies if nobody says otherwise.
+pub fn beside(model: &Path) -> PathBuf {
+    model.with_extension("slm.torrent")
+}
+
+/// Which file a torrent of version 2 describes; nothing for any other torrent.
+pub fn described(torrent: &[u8]) -> Option<ModelId> {
+    let torrent = bencode::read(torrent)?;
+    let files = torrent.get("info")?.get("file tree")?.table()?;
+    let [file] = files.values().collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let file = file.get("")?;
+    let (Value::Number(length), Value::Bytes(root)) =
+        (file.get("length")?, file.get("pieces root")?)
+    else {
+        return None;
+    };
+    let root = Root(Digest(root.as_slice().try_into().ok()?));
+    Some(ModelId {
+        root,
+        length: *length,
+    })
 }

@@ -4,60 +4,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod calls;
 
+use std::path::Path;
+
+use calls::{code_and_words, converted, golden, program, text};
 use serde_json::{Value, json};
-
-fn program(args: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tinyrustlm"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A program that refuses its model ends before it reads its input.
-    match child.stdin.take().unwrap().write_all(input.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => panic!("{error}"),
-        _ => {}
-    }
-    child.wait_with_output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn golden(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/golden/tiny")
-        .join(name);
-    assert!(path.is_dir(), "the golden folder lies beside the checkout");
-    path
-}
-
-/// A converted tiny model, its path as text, and what PyTorch says of it.
-fn converted(name: &str, folder: &Path) -> (String, Value) {
-    let source = golden(name);
-    let model = folder.join(format!("{name}.slm"));
-    let model = model.to_str().unwrap().to_owned();
-    let output = program(
-        &["convert", source.to_str().unwrap(), "-o", &model, "--json"],
-        "",
-    );
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["length"], std::fs::metadata(&model).unwrap().len());
-    let expected = std::fs::read_to_string(source.join("expected.json")).unwrap();
-    (model, serde_json::from_str(&expected).unwrap())
-}
-
-fn code_and_words(args: &[&str], input: &str) -> (i32, String) {
-    let output = program(args, input);
-    (output.status.code().unwrap(), text(&output.stderr))
-}
 
 #[test]
 fn eval_gives_the_reference_continuations() {
@@ -206,6 +158,32 @@ fn exit_codes_tell_usage_refusal_and_machine_apart() {
     );
 }
 
+/// Under whatever name: nothing that is read is written over.
+#[test]
+fn an_input_is_never_the_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    for entry in std::fs::read_dir(golden("llama_mha")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), source.join(entry.file_name())).unwrap();
+    }
+    let weights = source.join("model.safetensors");
+    let before = std::fs::read(&weights).unwrap();
+    let other_name = source.join("..").join("source").join("model.safetensors");
+    for output in [&weights, &other_name, &source] {
+        let args = [Path::new("convert"), &source, Path::new("-o"), output];
+        let args = args.map(|arg| arg.to_str().unwrap());
+        assert_eq!(code_and_words(&args, "").0, 2, "{args:?}");
+    }
+    assert_eq!(std::fs::read(&weights).unwrap(), before);
+
+    let (model, _) = converted("llama_mha", folder.path());
+    let before = std::fs::read(&model).unwrap();
+    assert_eq!(code_and_words(&["torrent", &model, "-o", &model], "").0, 2);
+    assert_eq!(std::fs::read(&model).unwrap(), before);
+}
+
 #[test]
 fn help_names_every_command() {
     let output = program(&["--help"], "");
@@ -250,39 +228,6 @@ fn bench_writes_all_figures_or_says_why_not() {
         panic!("{bundle:?}");
     };
     assert_eq!(reasons[0].part, protocol::BenchPart::Load);
-}
-
-/// A model that does not fit names what helps, and what helps gives the same logits.
-#[test]
-fn fit_says_what_helps_and_that_changes_no_logit() {
-    let folder = tempfile::tempdir().unwrap();
-    let (model, expected) = converted("llama_mha", folder.path());
-    let fit = |arguments: &[&str]| -> Value {
-        let output = program(&[&["fit", &model, "--json"][..], arguments].concat(), "");
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
-    let whole = fit(&[]);
-    assert_eq!(whole["fits"], true);
-    let total = |told: &Value| told["plan"]["total"].as_u64().unwrap();
-    let paged = fit(&["--residency", "paged", "--prefill-tile", "1"]);
-    let little = (total(&whole) - 1) as f64 / 1e6;
-    let told = fit(&["--memory-limit", &little.to_string()]);
-    assert_eq!(told["fits"], false);
-    assert!(paged["plan"]["streamed"].as_u64().unwrap() > 0);
-
-    let ids = &expected["sequences"][0]["input_ids"];
-    let line = json!({"id": 1, "ids": ids, "max_new": 8, "ignore_eos": true}).to_string() + "\n";
-    let digest = |residency: &str| {
-        let output = program(&["eval", &model, "--residency", residency], &line);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
-        reply["logits_sha256"].clone()
-    };
-    let full = digest("full");
-    assert!(full.is_string(), "{full}");
-    assert_eq!(digest("hybrid"), full);
-    assert_eq!(digest("paged"), full);
 }
 
 #[test]

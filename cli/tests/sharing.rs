@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "sharing/place.rs"]
+mod place;
 #[path = "sharing/programs.rs"]
 mod programs;
 #[path = "../../e2e/src/sized.rs"]
@@ -14,65 +16,9 @@ mod sized;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use programs::{Running, model, peers, program, script};
+use place::Place;
+use programs::{Running, peers, program, script};
 use serde_json::Value;
-use tempfile::TempDir;
-
-/// Only loopback: the tests of one machine are nobody else's business.
-const HERE: [&str; 2] = ["--listen", "127.0.0.1"];
-
-struct Place {
-    folder: TempDir,
-    slm: PathBuf,
-}
-
-impl Place {
-    fn new() -> Place {
-        let folder = tempfile::tempdir().unwrap();
-        let slm = model(folder.path(), 1);
-        Place { folder, slm }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn seed(&self, more: &[&str]) -> Running {
-        Running::start(program().arg("seed").arg(&self.slm).args(HERE).args(more))
-    }
-
-    fn fetch(&self, link: &str, to: &str) -> Running {
-        let to = self.path(to);
-        Running::start(program().args(["fetch", link]).args(HERE).arg("-o").arg(to))
-    }
-
-    /// The app is a page that says nothing; the tracker and the models are real.
-    fn serve(&self, more: &[&str]) -> (Running, String) {
-        let app = self.path("app");
-        std::fs::create_dir_all(&app).unwrap();
-        std::fs::write(app.join("index.html"), "").unwrap();
-        let mut command = program();
-        command
-            .arg("serve")
-            .arg("--app")
-            .arg(&app)
-            .args(["--port", "0"])
-            .args(more);
-        let mut server = Running::start(&mut command);
-        let host = server.wait_for("TinyRustLM is at http://");
-        (server, host)
-    }
-
-    #[track_caller]
-    fn is_the_same(&self, name: &str) {
-        let (got, sent) = (self.path(name), &self.slm);
-        assert!(std::fs::read(got).unwrap() == std::fs::read(sent).unwrap());
-    }
-
-    fn length(&self) -> u64 {
-        std::fs::metadata(&self.slm).unwrap().len()
-    }
-}
 
 fn reference_tracker() -> (Running, String) {
     let folder = peers().join("bittorrent-tracker");
@@ -113,6 +59,11 @@ fn a_model_comes_over_our_own_tracker() {
     assert_eq!(fetch.end(), 0, "{:?}", fetch.said);
     place.is_the_same("got.slm");
     assert_eq!(amounts(&fetch), [place.length(), 0, 0]);
+    // What it is, before its weights came.
+    let facts: Vec<&str> = fetch.said.iter().map(String::as_str).take(3).collect();
+    assert!(facts[0].starts_with("source-1: "), "{facts:?}");
+    assert_eq!(facts[1], "Licence: not named");
+    assert!(facts[2].starts_with("Memory to run it: "), "{facts:?}");
     seed.interrupt();
     assert_eq!(seed.end(), 0);
     // Of all that is said and written, only the link names an address: the tracker's.
@@ -204,21 +155,58 @@ fn a_liar_is_named_and_the_model_comes_from_another() {
     place.is_the_same("got.slm");
 }
 
+/// What has come of a file, if anything has.
+fn part(folder: &Path) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(folder).unwrap();
+    entries.find_map(|entry| {
+        let path = entry.unwrap().path();
+        path.extension()
+            .is_some_and(|it| it == "part")
+            .then_some(path)
+    })
+}
+
 /// Bytes of the pieces that lie in a file that arrives: those that are not all zero.
 fn bytes_in(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let part = entries
-        .into_iter()
-        .find(|path| path.extension().is_some_and(|it| it == "part"));
-    let bytes = part
-        .map(|part| std::fs::read(part).unwrap())
-        .unwrap_or_default();
+    let bytes = part(folder).map(|part| std::fs::read(part).unwrap());
+    let bytes = bytes.unwrap_or_default();
     let pieces = bytes
         .chunks(1 << 20)
         .filter(|piece| piece.iter().any(|byte| *byte != 0));
     pieces.map(|piece| piece.len() as u64).sum()
+}
+
+fn wait_for_bytes(place: &Place, bytes: u64) {
+    while bytes_in(place.folder.path()) < bytes {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// Also one that two earlier starts have vouched for: nobody hashes the file again afterwards.
+#[test]
+fn a_piece_that_was_damaged_meanwhile_comes_again() {
+    let place = Place::new();
+    let (_server, host) = place.serve(&[]);
+    let tracker = format!("ws://{host}/announce");
+    let mut seed = place.seed(&["--tracker", &tracker, "--upload", "1500000"]);
+    let link = seed.wait_for("Link: ");
+    let mut first_come = None;
+    for start in 1..=2 {
+        let mut fetch = place.fetch(&link, "got.slm");
+        wait_for_bytes(&place, start * (2 << 20));
+        fetch.interrupt();
+        assert_eq!(fetch.end(), 130, "{:?}", fetch.said);
+        let bytes = std::fs::read(part(place.folder.path()).unwrap()).unwrap();
+        let is_here = |piece: &[u8]| piece.iter().any(|byte| *byte != 0);
+        first_come = first_come.or(bytes.chunks(1 << 20).position(is_here));
+    }
+    let path = part(place.folder.path()).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[(first_come.unwrap() << 20) + 12_345] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let mut last = place.fetch(&link, "got.slm");
+    assert_eq!(last.end(), 0, "{:?}", last.said);
+    place.is_the_same("got.slm");
 }
 
 #[test]
@@ -230,17 +218,12 @@ fn it_goes_on_with_another_source_and_where_it_was_interrupted() {
     let mut seed = place.seed(&slow);
     let link = seed.wait_for("Link: ");
     let mut fetch = place.fetch(&link, "got.slm");
-    let wait = |bytes: u64| {
-        while bytes_in(place.folder.path()) < bytes {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    };
-    wait(1);
+    wait_for_bytes(&place, 1);
     drop(seed);
     let _another = place.seed(&slow);
-    wait(2 << 20);
+    wait_for_bytes(&place, 2 << 20);
     fetch.interrupt();
-    assert_eq!(fetch.end(), 3, "{:?}", fetch.said);
+    assert_eq!(fetch.end(), 130, "{:?}", fetch.said);
     assert!(!place.path("got.slm").exists());
     let here = bytes_in(place.folder.path());
     let mut again = place.fetch(&link, "got.slm");

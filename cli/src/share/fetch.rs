@@ -12,9 +12,9 @@ use p2p::{
 use super::connection::{Connection, key_of};
 use super::happening::Watcher;
 use super::node::{Node, Shelf};
+use super::preflight;
 use super::seed::show;
 use super::shelf::Arriving;
-use super::source::Source;
 use crate::args::Fetch;
 use crate::failure::Failure;
 
@@ -25,6 +25,10 @@ pub fn fetch(args: &Fetch) -> Result<(), Failure> {
     // A link is whatever comes before its fragment, and the fragment.
     let fragment = args.link.rsplit('#').next().unwrap_or(&args.link);
     let invite = Invite::parse(fragment).map_err(super::refuse)?;
+    if invite.sources.is_empty() && invite.trackers.is_empty() && invite.offer.is_none() {
+        let remedy = "Ask for a link with a server, a tracker or an offer in it.";
+        return Err(Failure::refused("the link names nobody to ask", remedy));
+    }
     let id = invite.id;
     let to = args
         .output
@@ -45,34 +49,77 @@ pub fn fetch(args: &Fetch) -> Result<(), Failure> {
         if args.share {
             node.put(Input::Share(Sharing::On));
         }
-        node.put(Input::Want(Want::All));
         for tracker in &invite.trackers {
             node.add_tracker(tracker, SEEK)?;
         }
         for url in &invite.sources {
-            node.add_source(Source::new(url));
+            node.add_server(url);
         }
         if let Some(offer) = &invite.offer {
             answer_by_hand(&mut node, &invite, offer).await?;
         }
         super::end_on_interrupt(node.teller());
         let mut bar = Bar::new(id.length);
-        let (finished, status, shelf) = node.run(&mut bar).await?;
+        let outcome = take(&mut node, &to, &mut bar).await;
+        let (status, shelf) = node.close().await;
         bar.0.finish_and_clear();
         let Shelf::Arriving(arriving) = shelf else {
             return Ok(());
         };
-        match finished {
-            true => arriving.finish(0)?,
-            false => {
+        match outcome {
+            Ok(Taken::Whole) => arriving.finish(0)?,
+            Ok(Taken::Interrupted) => {
                 arriving.suspend(0)?;
-                let remedy = "The same command goes on where this one ended.";
-                return Err(Failure::refused("stopped before it was complete", remedy));
+                let what = "stopped before it was complete; the same command goes on from here";
+                return Err(Failure::Interrupted(what.into()));
+            }
+            Ok(Taken::Unwanted(why)) => {
+                arriving.discard(0)?;
+                return Err(why);
+            }
+            Err(why) => {
+                arriving.suspend(0)?;
+                return Err(why);
             }
         }
         tell(&to, &status, start, id.length);
         Ok(())
     })
+}
+
+enum Taken {
+    Whole,
+    /// By the person.
+    Interrupted,
+    /// Its beginning says that the rest is not wanted.
+    Unwanted(Failure),
+}
+
+/// The header first, which says whether the rest is wanted.
+async fn take(node: &mut Node, to: &Path, bar: &mut Bar) -> Result<Taken, Failure> {
+    let mut pieces = 1;
+    let header = loop {
+        node.want(Want::First(pieces));
+        if !node.run(bar).await? {
+            return Ok(Taken::Interrupted);
+        }
+        match preflight::header(node, pieces) {
+            Ok(preflight::Beginning::Whole(header)) => break header,
+            Ok(preflight::Beginning::Needs(more)) => pieces = more,
+            Err(why) => return Ok(Taken::Unwanted(why)),
+        }
+    };
+    for line in preflight::facts(&header) {
+        bar.0.suspend(|| println!("{line}"));
+    }
+    if let Err(why) = preflight::room(to, node.left()) {
+        return Ok(Taken::Unwanted(why));
+    }
+    node.want(Want::All);
+    match node.run(bar).await? {
+        true => Ok(Taken::Whole),
+        false => Ok(Taken::Interrupted),
+    }
 }
 
 /// The second half of a handshake without a server.

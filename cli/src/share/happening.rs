@@ -5,7 +5,7 @@ use p2p::{Description, Fault, LinkId, OfferId, PeerId, PeerKey, Status, TrackerO
 
 use super::connection::{Connection, Pending};
 use super::rendezvous::LineId;
-use super::source::Source;
+use super::source::{ServerId, Trouble};
 
 /// Everything that can happen to a node.
 pub enum Happening {
@@ -27,6 +27,11 @@ pub enum Happening {
     Tracker {
         line: LineId,
         out: TrackerOut,
+    },
+    /// The tracker cannot be reached, or went away.
+    TrackerAway {
+        line: LineId,
+        why: String,
     },
     /// An offer that a tracker's line asked for.
     Offered {
@@ -52,10 +57,14 @@ pub enum Happening {
     Fetched {
         link: LinkId,
         piece: PieceIndex,
-        bytes: Option<Vec<u8>>,
+        bytes: Result<Vec<u8>, Trouble>,
     },
     ServerAgain {
-        source: Source,
+        server: ServerId,
+    },
+    NoLayer {
+        server: ServerId,
+        trouble: Trouble,
     },
     Layer(PieceLayer),
     /// The person wants it to end.

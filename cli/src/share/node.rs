@@ -1,12 +1,14 @@
 //! One task that holds one swarm: what happens goes in, what the swarm wants is done.
 
+mod hope;
 mod meeting;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use format::{ModelId, PieceLayer};
-use p2p::{Fault, Input, LinkId, OfferId, Output, Progress, Status, Swarm};
+use format::{ModelId, PieceIndex, PieceLayer};
+use p2p::{Fault, Input, LinkId, OfferId, Output, Progress, Status, Swarm, Want};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
@@ -14,15 +16,17 @@ use super::connection::{Connection, Pending, Reach, key_of};
 use super::happening::{Happening, Watcher};
 use super::rendezvous::{self, LineId, Order};
 use super::shelf::{Arriving, Finished};
-use super::source::Source;
 use crate::failure::Failure;
+use hope::{Line, Patience};
+use servers::Server;
 
 /// Things that wait to be heard; connections read no further while it is full.
 const HEARD_MAX: usize = 256;
 /// How often time passes when nothing else happens.
 const TICK: Duration = Duration::from_millis(500);
-/// Pause before a server that failed is asked again.
-const SERVER_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a tracker may take to be told that this is the end.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 pub enum Shelf {
     Finished(Finished),
@@ -38,9 +42,9 @@ pub struct Node {
     /// Connections that are not open yet, and when they are given up.
     meeting: BTreeMap<LinkId, Instant>,
     offers: BTreeMap<OfferId, (LinkId, Pending)>,
-    /// Trackers, and how many offers are kept open there.
-    lines: Vec<(mpsc::UnboundedSender<Order>, usize)>,
-    sources: BTreeMap<LinkId, Source>,
+    lines: Vec<Line>,
+    servers: Vec<Server>,
+    patience: Patience,
     last_link: u32,
     start: Instant,
     wake_ms: Option<u64>,
@@ -63,7 +67,8 @@ impl Node {
             meeting: BTreeMap::new(),
             offers: BTreeMap::new(),
             lines: Vec::new(),
-            sources: BTreeMap::new(),
+            servers: Vec::new(),
+            patience: Patience::default(),
             last_link: 0,
             start: Instant::now(),
             wake_ms: None,
@@ -95,56 +100,63 @@ impl Node {
     pub fn add_tracker(&mut self, url: &str, seek: usize) -> Result<(), Failure> {
         let (number, left) = (LineId(self.lines.len()), self.left());
         let line = rendezvous::keep(number, url.to_owned(), self.id, left, self.tell.clone())?;
-        self.lines.push((line, seek));
+        self.lines.push(Line::new(line, seek, url));
         self.seek();
         Ok(())
     }
 
-    pub fn add_source(&mut self, source: Source) {
-        if self.swarm.layer().is_none() {
-            source.fetch_layer(self.id, self.tell.clone());
-        }
-        let link = self.new_link();
-        self.sources.insert(link, source);
-        self.put(Input::OpenedServer { link });
+    /// What [`Node::run`] is to bring.
+    pub fn want(&mut self, want: Want) {
+        self.finished = false;
+        self.put(Input::Want(want));
     }
 
-    /// Goes on until everything is here, if something is to come, or until the person ends it.
-    /// Gives whether it finished, and what it did.
-    pub async fn run(
-        mut self,
-        watcher: &mut dyn Watcher,
-    ) -> Result<(bool, Status, Shelf), Failure> {
+    /// The first bytes of what arrives, if so many pieces are here.
+    pub fn beginning(&self, pieces: u32) -> Option<Vec<u8>> {
+        let Shelf::Arriving(arriving) = &self.shelf else {
+            return None;
+        };
+        let read = (0..pieces).map(|piece| arriving.read(PieceIndex(piece)));
+        Some(read.collect::<Option<Vec<_>>>()?.concat())
+    }
+
+    /// Goes on until what is wanted is here, or until the person ends it. Gives whether it is here.
+    pub async fn run(&mut self, watcher: &mut dyn Watcher) -> Result<bool, Failure> {
         loop {
             self.obey(watcher)?;
             if self.finished {
-                break;
+                return Ok(true);
             }
+            self.see_hope()?;
             let due = self.wake_ms.map(|wake| wake.saturating_sub(self.now_ms()));
             let wait = due.map_or(TICK, |due| TICK.min(Duration::from_millis(due)));
             tokio::select! {
                 happening = self.hear.recv() => match happening {
-                    None | Some(Happening::End) => break,
+                    None | Some(Happening::End) => return Ok(false),
                     Some(happening) => self.on(happening, watcher)?,
                 },
                 () = sleep(wait) => self.on_time(watcher)?,
             }
         }
+    }
+
+    /// Says goodbye to everybody. Gives what was done.
+    pub async fn close(mut self) -> (Status, Shelf) {
         let status = self.swarm.status();
         self.put(Input::Stop);
         self.tell_lines();
-        for (line, _) in &self.lines {
-            let _is_kept = line.send(Order::Stop).is_ok();
+        for line in &self.lines {
+            let _is_kept = line.orders.send(Order::Stop).is_ok();
         }
         self.offers.clear();
         for connection in std::mem::take(&mut self.connections).into_values() {
             connection.close().await;
         }
         // The goodbyes are said by tasks of their own.
-        for (line, _) in &self.lines {
-            let _in_time = tokio::time::timeout(Duration::from_secs(2), line.closed()).await;
+        for line in &self.lines {
+            let _in_time = tokio::time::timeout(GOODBYE, line.orders.closed()).await;
         }
-        Ok((self.finished, status, self.shelf))
+        (status, self.shelf)
     }
 
     fn on(&mut self, happening: Happening, watcher: &mut dyn Watcher) -> Result<(), Failure> {
@@ -162,6 +174,7 @@ impl Node {
             Happening::Drained { link, bytes } => self.put(Input::Drained { link, bytes }),
             Happening::Closed { link } => self.drop_link(link),
             Happening::Tracker { line, out } => self.on_tracker(line, out, watcher),
+            Happening::TrackerAway { line, why } => self.tracker_is_away(line, why, watcher),
             Happening::Offered {
                 line,
                 offer_id,
@@ -198,9 +211,10 @@ impl Node {
                 answer,
             } => self.join(link, pending.accept((key_of(&answer), answer))),
             Happening::Fetched { link, piece, bytes } => {
-                self.put(Input::Fetched { link, piece, bytes });
+                self.on_fetched(link, piece, bytes, watcher);
             }
-            Happening::ServerAgain { source } => self.add_source(source),
+            Happening::NoLayer { server, trouble } => self.on_no_layer(server, trouble, watcher),
+            Happening::ServerAgain { server } => self.open_server(server),
             Happening::Layer(layer) => self.put(Input::Layer(layer)),
             Happening::End => {}
         }
@@ -220,6 +234,7 @@ impl Node {
         }
         self.tell_lines();
         self.seek();
+        self.say_what_is_waited_for(watcher);
         watcher.progress(self.here(), &self.swarm.status());
         Ok(())
     }
@@ -241,17 +256,14 @@ impl Node {
                     };
                     self.put(Input::Read { piece, bytes });
                 }
-                Output::Fetch { link, piece } => {
-                    if let Some(source) = self.sources.get(&link) {
-                        source.fetch(self.id, link, piece, self.tell.clone());
-                    }
-                }
+                Output::Fetch { link, piece } => self.ask_server(link, piece),
                 Output::Layer(layer) => self.begin(&layer)?,
-                Output::Store { piece, bytes } => {
+                Output::Store(whole) => {
                     let now_ms = self.now_ms();
                     if let Shelf::Arriving(arriving) = &mut self.shelf {
-                        arriving.store(now_ms, piece, &bytes)?;
+                        arriving.store(now_ms, &whole)?;
                     }
+                    let piece = whole.piece();
                     self.put(Input::Stored { piece });
                     watcher.progress(self.here(), &self.swarm.status());
                 }
@@ -275,17 +287,10 @@ impl Node {
     }
 
     fn leave(&mut self, link: LinkId, fault: &Fault, watcher: &mut dyn Watcher) {
-        watcher.left(link, fault);
-        self.meeting.remove(&link);
-        self.connections.remove(&link);
-        if let Some(source) = self.sources.remove(&link)
-            && *fault == Fault::Silent
-        {
-            let tell = self.tell.clone();
-            tokio::spawn(async move {
-                sleep(SERVER_PAUSE).await;
-                tell.send(Happening::ServerAgain { source }).await.is_ok()
-            });
+        if !self.leave_server(link, fault, watcher) {
+            watcher.left(link, fault);
+            self.meeting.remove(&link);
+            self.connections.remove(&link);
         }
     }
 
@@ -297,30 +302,30 @@ impl Node {
     }
 
     fn order(&self, line: LineId, order: Order) {
-        if let Some((line, _)) = self.lines.get(line.0) {
-            let _is_kept = line.send(order).is_ok();
+        if let Some(line) = self.lines.get(line.0) {
+            let _is_kept = line.orders.send(order).is_ok();
         }
     }
 
     fn tell_lines(&self) {
         let status = self.swarm.status();
         let (uploaded, downloaded) = (status.up, status.down);
-        for (line, _) in &self.lines {
+        for line in &self.lines {
             let progress = Progress {
                 left: self.left(),
                 uploaded,
                 downloaded,
             };
-            let _is_kept = line.send(Order::Progress(progress)).is_ok();
+            let _is_kept = line.orders.send(Order::Progress(progress)).is_ok();
         }
     }
 
     /// Who has enough peers looks for no more.
     fn seek(&self) {
         let has_room = self.connections.len() < p2p::PEERS_MAX;
-        for (line, offers) in &self.lines {
-            let offers = if has_room { *offers } else { 0 };
-            let _is_kept = line.send(Order::Seek(offers)).is_ok();
+        for line in &self.lines {
+            let offers = if has_room { line.offers } else { 0 };
+            let _is_kept = line.orders.send(Order::Seek(offers)).is_ok();
         }
     }
 
@@ -331,8 +336,13 @@ impl Node {
         }
     }
 
-    fn left(&self) -> u64 {
+    /// Bytes that are not here yet.
+    pub fn left(&self) -> u64 {
         self.id.length - self.here()
+    }
+
+    pub fn id(&self) -> ModelId {
+        self.id
     }
 
     fn now_ms(&self) -> u64 {

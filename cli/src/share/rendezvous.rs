@@ -112,6 +112,7 @@ impl Line {
             }
             Heard::Socket(Some(Message::Close(_)) | None) => {
                 self.socket = None;
+                self.tell_away("it closed the connection".into()).await?;
                 self.put(TrackerIn::Closed).await
             }
             Heard::Socket(Some(_)) => Some(()),
@@ -165,6 +166,7 @@ impl Line {
                 }
                 TrackerOut::Close => {
                     if let Some(mut socket) = self.socket.take() {
+                        self.tell_away("it does not answer".into()).await?;
                         let _is_said = timeout(GOODBYE, socket.close(None)).await.is_ok();
                     }
                 }
@@ -195,9 +197,23 @@ impl Line {
                 };
                 let _is_taken = self.client.handle(now_ms, opened).is_ok();
             }
-            Ok(Err(_)) | Err(_) => self.hang_up(),
+            Ok(Err(error)) => {
+                self.hang_up();
+                self.tell_away(format!("it cannot be reached ({error})"))
+                    .await?;
+            }
+            Err(_) => {
+                self.hang_up();
+                self.tell_away("it does not answer".into()).await?;
+            }
         }
         Some(())
+    }
+
+    async fn tell_away(&self, why: String) -> Option<()> {
+        let line = self.number;
+        let away = Happening::TrackerAway { line, why };
+        self.tell.send(away).await.ok()
     }
 
     fn hang_up(&mut self) {

@@ -3,10 +3,11 @@
 use std::io::BufRead;
 
 use p2p::{
-    Fault, Input, Invite, LinkId, PieceSet, Qr, Sharing, Status, UploadLimits, offer_code,
-    offer_tag, read_code,
+    Fault, IceServer, Input, Invite, LinkId, PieceSet, Qr, Sharing, Status, UploadLimits,
+    offer_code, offer_tag, read_code,
 };
 use tokio::sync::mpsc;
+use webrtc::peer_connection::RTCIceServer;
 
 use super::connection::{Connection, Reach};
 use super::happening::{Happening, Watcher};
@@ -72,7 +73,8 @@ pub fn seed(args: &Seed) -> Result<(), Failure> {
             by_hand.begin(first).await?;
         }
         super::end_on_interrupt(node.teller());
-        let (_, status, _) = node.run(&mut Words).await?;
+        node.run(&mut Words).await?;
+        let (status, _) = node.close().await;
         println!("Stopped after {} bytes", status.up);
         Ok(())
     })
@@ -166,20 +168,11 @@ impl args::Reach {
     }
 }
 
-/// `stun:HOST:PORT`, or `turn:HOST:PORT,USER,PASSWORD`.
-fn ice_server(text: &str) -> Result<webrtc::peer_connection::RTCIceServer, Failure> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let (url, username, credential) = match parts[..] {
-        [url] if url.starts_with("stun:") => (url, "", ""),
-        [url, user, password] if url.starts_with("turn:") => (url, user, password),
-        _ => {
-            let what = "an ICE server is stun:HOST:PORT or turn:HOST:PORT,USER,PASSWORD";
-            return Err(Failure::Usage(what.into()));
-        }
-    };
-    Ok(webrtc::peer_connection::RTCIceServer {
-        urls: vec![url.to_owned()],
-        username: username.to_owned(),
-        credential: credential.to_owned(),
+fn ice_server(text: &str) -> Result<RTCIceServer, Failure> {
+    let server = IceServer::parse(text).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(RTCIceServer {
+        urls: vec![server.url],
+        username: server.user,
+        credential: server.password,
     })
 }

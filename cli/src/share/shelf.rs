@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use format::{ModelId, PieceIndex, PieceLayer, piece_hash};
+use format::{ModelId, PieceIndex, PieceLayer, VerifiedPiece, piece_hash};
 use store::{Catalog, FolderCatalog, FolderDisk, Found, Import, StoreError, names};
 
 use crate::failure::Failure;
@@ -23,6 +23,8 @@ pub struct Arriving {
     folder: FolderCatalog,
     to: PathBuf,
     import: Option<Import<FolderDisk>>,
+    /// An earlier start left something.
+    is_old: bool,
 }
 
 impl Finished {
@@ -48,9 +50,15 @@ impl Arriving {
     pub fn new(id: ModelId, to: &Path) -> Result<Arriving, Failure> {
         refuse_existing(to)?;
         let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let folder = FolderCatalog::new(parent.unwrap_or(Path::new("."))).map_err(disk)?;
+        let parent = parent.unwrap_or(Path::new("."));
+        if !parent.is_dir() {
+            let what = format!("there is no folder {}", parent.display());
+            return Err(Failure::Usage(what));
+        }
+        let folder = FolderCatalog::new(parent).map_err(disk)?;
         Ok(Arriving {
             id,
+            is_old: folder.path().join(names::part(id.root)).exists(),
             folder,
             to: to.to_owned(),
             import: None,
@@ -73,6 +81,8 @@ impl Arriving {
         let part = self.open_or_create(&names::part(self.id.root))?;
         let have = self.open_or_create(&names::have(self.id.root))?;
         let mut import = Import::start(layer.clone(), part, have).map_err(disk)?;
+        // The folder is everybody's, and nobody hashes the file again before it is used.
+        import.recheck_recorded().map_err(disk)?;
         if import.resumed().found == Found::PartOnly {
             for piece in (0..self.id.pieces()).map(PieceIndex) {
                 import.recheck(now_ms, piece).map_err(disk)?;
@@ -86,9 +96,9 @@ impl Arriving {
         Ok(here)
     }
 
-    pub fn store(&mut self, now_ms: u64, piece: PieceIndex, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn store(&mut self, now_ms: u64, whole: &VerifiedPiece) -> Result<(), Failure> {
         match &mut self.import {
-            Some(import) => import.feed(now_ms, piece, bytes).map(drop).map_err(disk),
+            Some(import) => import.feed_whole(now_ms, whole).map(drop).map_err(disk),
             None => Err(Failure::Machine("a piece came before its hash".into())),
         }
     }
@@ -126,18 +136,40 @@ impl Arriving {
         refuse_existing(&self.to)?;
         std::fs::rename(&part, &self.to).map_err(|error| Failure::file(&self.to, &error))?;
         for name in [names::have(self.id.root), names::pieces(self.id.root)] {
-            let path = self.path(&name);
-            std::fs::remove_file(&path).map_err(|error| Failure::file(&path, &error))?;
+            self.remove(&name)?;
         }
         Ok(())
     }
 
-    /// Writes down what is here, for a later start.
+    /// Writes down what is here, for a later start; if that is nothing, nothing stays.
     pub fn suspend(mut self, now_ms: u64) -> Result<(), Failure> {
+        if self.bytes() == 0 {
+            return self.discard(now_ms);
+        }
         match self.import.take() {
             Some(import) => import.suspend(now_ms).map(drop).map_err(disk),
             None => Ok(()),
         }
+    }
+
+    /// Removes what this start brought; what an earlier one left stays.
+    pub fn discard(mut self, now_ms: u64) -> Result<(), Failure> {
+        let Some(import) = self.import.take() else {
+            return Ok(());
+        };
+        import.suspend(now_ms).map_err(disk)?;
+        if !self.is_old {
+            let root = self.id.root;
+            for name in [names::part(root), names::have(root), names::pieces(root)] {
+                self.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        let path = self.path(name);
+        std::fs::remove_file(&path).map_err(|error| Failure::file(&path, &error))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -172,5 +204,10 @@ fn refuse_existing(path: &Path) -> Result<(), Failure> {
 }
 
 fn disk(error: StoreError) -> Failure {
-    Failure::Machine(error.to_string())
+    match error {
+        StoreError::Busy { name } => Failure::Machine(format!(
+            "another program is fetching this model here and has {name} open"
+        )),
+        error => Failure::Machine(error.to_string()),
+    }
 }

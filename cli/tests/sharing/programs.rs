@@ -1,5 +1,7 @@
 //! The program and others beside it, run as a person would.
 
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};

@@ -12,6 +12,9 @@ use crate::share::rendezvous::LineId;
 
 impl Node {
     pub(super) fn on_tracker(&mut self, line: LineId, out: TrackerOut, watcher: &mut dyn Watcher) {
+        if let TrackerOut::Counts { complete, .. } = out {
+            self.tracker_is_here(line, complete);
+        }
         match out {
             TrackerOut::MakeOffers(count) => {
                 for _ in 0..count {
@@ -35,7 +38,10 @@ impl Node {
                     self.join(link, pending.accept((PeerKey(from.0), answer)));
                 }
             }
-            TrackerOut::Refused(reason) => watcher.said(format!("the tracker refuses: {reason}")),
+            TrackerOut::Refused(reason) => {
+                self.tracker_is_here(line, None);
+                watcher.said(format!("the tracker refuses: {reason}"));
+            }
             TrackerOut::Warned(words) => watcher.said(format!("the tracker warns: {words}")),
             // The line itself does the rest.
             _ => {}
