@@ -159,7 +159,7 @@ impl fmt::Display for StoreError {
         match self {
             StoreError::NotFound { name } => write!(f, "no such file: {name}"),
             StoreError::Exists { name } => write!(f, "the file exists already: {name}"),
-            StoreError::Busy { name } => write!(f, "another tab or handle has the file: {name}"),
+            StoreError::Busy { name } => write!(f, "the file is open elsewhere: {name}"),
             StoreError::Quota { needed } => write!(f, "no room left for {needed} bytes"),
             StoreError::NoRoom { needed, free, used } => write!(
                 f,

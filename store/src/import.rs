@@ -8,10 +8,10 @@
 //! what a crash can cost is what came after the newest record. Because media have been known to
 //! lie about flushes, the pieces of the newest record are hashed again at the next start.
 
-use format::{Digest, ModelId, PIECE_BYTES, PieceIndex, PieceLayer, piece_hash};
+use format::{Digest, ModelId, PieceIndex, PieceLayer, VerifiedPiece, piece_hash};
 
 use crate::journal::{Journal, Remembered, doubtful};
-use crate::{Bitfield, Disk, StoreError};
+use crate::{Bitfield, Disk, Progress, StoreError};
 
 /// A record is written after this much new data, or after [`CHECKPOINT_MS`]: one flush costs about
 /// 35 ms in Chromium at this size, 5 ms for every single MiB.
@@ -67,15 +67,6 @@ pub struct PieceRun {
     pub at: u64,
     /// In bytes.
     pub len: u64,
-}
-
-/// How much of a model is verified and stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    pub bytes: u64,
-    pub bytes_total: u64,
-    pub pieces: u32,
-    pub pieces_total: u32,
 }
 
 impl<D: Disk> Import<D> {
@@ -198,8 +189,25 @@ impl<D: Disk> Import<D> {
             return Ok(Fed::AlreadyHere);
         }
         verify(&self.layer, piece, bytes)?;
-        let (at, _) = range(self.layer.id, piece);
-        if let Err(error) = self.part.write_at(at, bytes) {
+        self.write(now_ms, piece, bytes)
+    }
+
+    /// The same for a verified piece, which is not hashed again; another model's is refused.
+    pub fn feed_whole(&mut self, now_ms: u64, whole: &VerifiedPiece) -> Result<Fed, StoreError> {
+        self.running()?;
+        let (piece, pieces) = (whole.piece(), self.layer.id.pieces());
+        if whole.id() != self.layer.id {
+            return Err(StoreError::NoSuchPiece { piece, pieces });
+        }
+        self.asked.remove(piece);
+        if self.have.contains(piece) {
+            return Ok(Fed::AlreadyHere);
+        }
+        self.write(now_ms, piece, whole.bytes())
+    }
+
+    fn write(&mut self, now_ms: u64, piece: PieceIndex, bytes: &[u8]) -> Result<Fed, StoreError> {
+        if let Err(error) = self.part.write_at(range(self.layer.id, piece).0, bytes) {
             return Err(self.stop(now_ms, error));
         }
         self.keep(now_ms, piece)?;
@@ -221,13 +229,22 @@ impl<D: Disk> Import<D> {
         Ok(right)
     }
 
+    /// Hashes all pieces again that a record named, and drops those that are wrong: for files that
+    /// others could write to since, and that are used by whoever does not hash them again.
+    pub fn recheck_recorded(&mut self) -> Result<(), StoreError> {
+        let pieces = (0..self.layer.id.pieces()).map(PieceIndex);
+        let here: Vec<_> = pieces.filter(|piece| self.have.contains(*piece)).collect();
+        self.resumed.rehashed = here.len() as u32;
+        self.drop_wrong(&here)
+    }
+
     /// The bytes of a piece that is here, for somebody else who wants it.
     pub fn read(&self, piece: PieceIndex) -> Result<Vec<u8>, StoreError> {
+        let (id, pieces) = (self.layer.id, self.layer.id.pieces());
         if !self.have.contains(piece) {
-            let pieces = self.layer.id.pieces();
             return Err(StoreError::NoSuchPiece { piece, pieces });
         }
-        let (at, len) = range(self.layer.id, piece);
+        let (at, len) = range(id, piece);
         let mut bytes = vec![0; len as usize];
         self.part.read_at(at, &mut bytes)?;
         Ok(bytes)
@@ -347,23 +364,6 @@ impl<D: Disk> Import<D> {
 impl PieceRun {
     pub fn pieces(&self) -> impl Iterator<Item = PieceIndex> + use<> {
         (self.first.0..self.first.0.saturating_add(self.count)).map(PieceIndex)
-    }
-}
-
-impl Progress {
-    pub(crate) fn of(id: ModelId, have: &Bitfield) -> Progress {
-        let whole = u64::from(PIECE_BYTES);
-        let last = PieceIndex(id.pieces().saturating_sub(1));
-        let missing_tail = match have.contains(last) {
-            true => whole - range(id, last).1,
-            false => 0,
-        };
-        Progress {
-            bytes: u64::from(have.count()) * whole - missing_tail,
-            bytes_total: id.length,
-            pieces: have.count(),
-            pieces_total: id.pieces(),
-        }
     }
 }
 

@@ -34,6 +34,7 @@ mod memory;
 pub mod names;
 #[cfg(target_arch = "wasm32")]
 pub mod opfs;
+mod progress;
 mod quota;
 mod range;
 mod raw;
@@ -49,12 +50,11 @@ pub use disk::{Catalog, Disk, Entry};
 pub use error::{Corruption, Operation, StoreError};
 #[cfg(not(target_arch = "wasm32"))]
 pub use folder::{FolderCatalog, FolderDisk};
-pub use import::{
-    CHECKPOINT_BYTES, CHECKPOINT_MS, Fed, Found, Import, PieceRun, Progress, Resumed,
-};
+pub use import::{CHECKPOINT_BYTES, CHECKPOINT_MS, Fed, Found, Import, PieceRun, Resumed};
 pub use journal::{HaveRecord, have_file_len, read_have};
 pub use library::{Library, Partial, Stored};
 pub use memory::{MemoryCatalog, MemoryDisk};
+pub use progress::Progress;
 pub use quota::{Estimate, MARGIN_BYTES, Room, import_bytes, preflight};
 pub use range::{Place, RangeRefusal, Reply, looks_like_a_page, place};
 pub use raw::{About, RawFile, pieces as pieces_of, raw_key, read_got};

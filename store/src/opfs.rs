@@ -3,13 +3,14 @@
 //!
 //! A sync access handle reads and writes at once, but opening, listing, renaming and removing
 //! answer later. So [`OpfsDisk`] is a `Disk`, and [`OpfsCatalog`] has the calls of `Catalog` as
-//! async functions. A handle locks its file against everyone, also for a moment after its tab
+//! async functions. A handle locks its file against everyone, one that only reads (of a complete
+//! model, in Chromium) against those that write, also for a moment after its tab
 //! died: what is refused as locked is tried again for two seconds before it is `Busy`.
 
 use std::future::Future;
 use std::rc::Rc;
 
-use js_sys::{Function, Promise, Reflect};
+use js_sys::{Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
@@ -19,6 +20,7 @@ use web_sys::{
 };
 
 use crate::later::LaterCatalog;
+use crate::names::Name;
 use crate::{Disk, Entry, Estimate, Operation, StoreError, names};
 
 const RETRY_STEP_MS: u32 = 25;
@@ -39,7 +41,7 @@ extern "C" {
     #[wasm_bindgen(extends = FileSystemFileHandle)]
     type FileHandle;
     #[wasm_bindgen(method, catch, js_name = createSyncAccessHandle)]
-    fn open_exclusive(this: &FileHandle) -> Result<Promise, JsValue>;
+    fn open_handle(this: &FileHandle, options: &Object) -> Result<Promise, JsValue>;
     #[wasm_bindgen(method, catch, js_name = move)]
     fn rename(this: &FileHandle, name: &str) -> Result<Promise, JsValue>;
 
@@ -57,6 +59,8 @@ pub struct OpfsCatalog {
 #[derive(Clone)]
 pub struct OpfsDisk {
     shared: Rc<Handle>,
+    /// Of a complete model, for more handles to be asked for.
+    lent: Option<FileSystemFileHandle>,
 }
 
 struct Handle(FileSystemSyncAccessHandle);
@@ -150,7 +154,9 @@ impl LaterCatalog for OpfsCatalog {
 
     async fn open(&self, name: &str) -> Result<OpfsDisk, StoreError> {
         let file = self.file(name, Operation::Open).await?;
-        open_handle(&file, name, Operation::Open).await
+        let disk = open_handle(&file, name, Operation::Open).await?;
+        let lent = is_complete(name).then(|| file.unchecked_into());
+        Ok(OpfsDisk { lent, ..disk })
     }
 
     async fn create(&self, name: &str) -> Result<OpfsDisk, StoreError> {
@@ -191,6 +197,12 @@ impl OpfsDisk {
     /// For readers that fill another module's memory, which the handle accepts as it is.
     pub fn handle(&self) -> &FileSystemSyncAccessHandle {
         &self.shared.0
+    }
+
+    /// For another reader of a complete model. It gets a handle of its own where this browser has
+    /// handles that only read.
+    pub fn file(&self) -> Option<&FileSystemFileHandle> {
+        self.lent.as_ref()
     }
 }
 
@@ -274,7 +286,13 @@ async fn open_handle(
     name: &str,
     operation: Operation,
 ) -> Result<OpfsDisk, StoreError> {
-    let opened = patiently(|| file.open_exclusive()).await;
+    let options = Object::new();
+    if is_complete(name) {
+        // Other browsers do not know the word and give the usual handle, which excludes others.
+        let mode = Reflect::set(&options, &"mode".into(), &"read-only".into());
+        mode.map_err(|error| refusal(&error, operation, name, 0))?;
+    }
+    let opened = patiently(|| file.open_handle(&options)).await;
     let opened = opened.map_err(|error| match exception(&error).as_str() {
         // Windows and shared workers have no such handles, and old browsers have none at all.
         "TypeError" => StoreError::Unsupported { operation },
@@ -284,7 +302,13 @@ async fn open_handle(
     })?;
     Ok(OpfsDisk {
         shared: Rc::new(Handle(opened.unchecked_into())),
+        lent: None,
     })
+}
+
+/// A complete model is never written again: before it is mended it gets another name.
+fn is_complete(name: &str) -> bool {
+    matches!(names::parse(name), Some(Name::Done(_)))
 }
 
 /// Tries again while another handle holds the file, for two seconds.

@@ -3,7 +3,7 @@
 
 mod model;
 
-use format::{PIECE_BYTES, PieceIndex};
+use format::{PIECE_BYTES, PieceIndex, VerifiedPiece};
 use model::{PIECE, feed_all, layer_of, piece_of, publish, source, start};
 use store::faulty::{Faults, FaultyCatalog};
 use store::{
@@ -101,6 +101,40 @@ fn only_bytes_with_the_right_hash_are_written() {
     assert_eq!(files.get(&names::part(layer.id.root)).unwrap(), before);
     assert_eq!(import.progress().pieces, 1);
     feed_all(&mut import, &bytes, [0, 2, 3, 4, 5].into_iter());
+    publish(&files, import);
+    assert_eq!(files.get(&names::done(layer.id.root)).unwrap(), bytes);
+}
+
+/// Peers' pieces were hashed when they came; what they were hashed against counts.
+#[test]
+fn a_verified_piece_is_taken_by_its_own_model_alone() {
+    let bytes = source();
+    let layer = layer_of(&bytes);
+    let files = MemoryCatalog::default();
+    let mut import = start(&files, &layer).unwrap();
+    let mut other = bytes.clone();
+    other[0] ^= 1;
+    let of_another = VerifiedPiece::check(
+        &layer_of(&other),
+        PieceIndex(1),
+        piece_of(&bytes, 1).to_vec(),
+    );
+    let refused = import.feed_whole(0, &of_another.unwrap());
+    assert!(
+        matches!(refused, Err(StoreError::NoSuchPiece { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(import.have().count(), 0);
+
+    // The same bytes under their own model.
+    let wrong = piece_of(&other, 0).to_vec();
+    assert_eq!(VerifiedPiece::check(&layer, PieceIndex(0), wrong), None);
+    for piece in 0..layer.id.pieces() {
+        let whole = piece_of(&bytes, piece).to_vec();
+        let whole = VerifiedPiece::check(&layer, PieceIndex(piece), whole).unwrap();
+        assert_eq!(import.feed_whole(0, &whole), Ok(Fed::Stored));
+        assert_eq!(import.feed_whole(0, &whole), Ok(Fed::AlreadyHere));
+    }
     publish(&files, import);
     assert_eq!(files.get(&names::done(layer.id.root)).unwrap(), bytes);
 }

@@ -162,6 +162,9 @@ pub trait Engine {
     /// Which kernels really ran.
     fn counters(&mut self) -> Counters;
 
+    /// Blocks of the open model's weights that a reader had read when they were wanted.
+    fn read_ahead(&mut self) -> u64;
+
     /// Size of the engine's own memory; 0 where it has none of its own.
     fn memory_bytes(&self) -> u64;
 

@@ -307,6 +307,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         while let Some(arrival) = self.desk.arrived() {
             match arrival {
                 Arrival::Bytes { source, at, bytes } => self.on_bytes(source, at, bytes),
+                Arrival::Whole(source, whole) => self.on_import_piece(source, whole),
                 Arrival::Lull(source, waiting) => self.on_lull(source, waiting),
                 Arrival::Read(source, piece) => self.read_arrived(source, piece),
             }

@@ -4,7 +4,7 @@
 
 use convert::ConvertError;
 use format::{FormatError, Header};
-use p2p::P2pError;
+use p2p::{Fault, LinkId, P2pError};
 use prompt::PromptError;
 use protocol::{ErrorReport, Stage, TrResult, abi};
 use store::{Corruption, StoreError, WaitCause};
@@ -170,6 +170,13 @@ pub fn sharing_error(error: &P2pError) -> ErrorReport {
         &error.to_string(),
         remedy,
     )
+}
+
+/// Who lied, and how; what to do about it was done already.
+pub fn peer_lied(link: LinkId, fault: &Fault) -> ErrorReport {
+    let what = format!("peer {} was left: {fault}", link.0);
+    let remedy = "nothing of it was kept, and others are asked";
+    report(TrResult::Source, Stage::Import, &what, remedy)
 }
 
 /// `header` turns the number of a tensor into its name.

@@ -5,7 +5,7 @@
 mod asked;
 mod world;
 
-use asked::{IMPORT, REQUEST, answer, commands, measure};
+use asked::{IMPORT, REQUEST, answer, commands, is_a_report, measure, wish};
 use format::ModelId;
 use protocol::{Command, Event, ImportId, ImportSource, RequestId};
 use worker::{Input, NativeEngine};
@@ -41,21 +41,21 @@ enum State {
 }
 
 /// What a command comes to in each state, in the order of [`commands`]: `a` it is done, `r` it is
-/// refused.
+/// refused, `n` it is a report, which nobody answers.
 const TABLE: [(State, &str); 13] = [
-    (State::Starting, "aaaarrrrrrrrrrrrrrraarrrrr"),
-    (State::Scanning, "aaaarrrrararrrrrrrraaarrar"),
-    (State::Empty, "aaaarrrrrrrrrrrrrrraarrrrr"),
-    (State::Stored, "aaaarrrrararrrrrrrraaarrar"),
-    (State::Loading, "aaaarrrrrrrrrrrrrrraaarrrr"),
-    (State::Loaded, "aaaarrrrrrararaaarraaarrrr"),
-    (State::Generating, "aaaarrrrrrrrrraararaaarrrr"),
-    (State::Importing, "aaarrrarararrrrrrrraaarrar"),
-    (State::Stopping, "aaarrrarararrrrrrrraaarrar"),
-    (State::Checking, "aaaarrrrararrrrrrrraaarrrr"),
-    (State::Deleting, "aaaarrrrarrrrrrrrrraaarrrr"),
-    (State::Asking, "aaaarrrrararrrrrrrraaarrar"),
-    (State::Failed, "rrrrrrrrrrrrrrrrrrraarrrrr"),
+    (State::Starting, "aaaarrrrrrrrrrrrrrraarrrrrnaarrarnn"),
+    (State::Scanning, "aaaarrrrararrrrrrrraaarrarnaaararnn"),
+    (State::Empty, "aaaarrrrrrrrrrrrrrraarrrrrnaarrarnn"),
+    (State::Stored, "aaaarrrrararrrrrrrraaarrarnaaararnn"),
+    (State::Loading, "aaaarrrrrrrrrrrrrrraaarrrrnaaararnn"),
+    (State::Loaded, "aaaarrrrrrararaaarraaarrrrnaaararnn"),
+    (State::Generating, "aaaarrrrrrrrrraararaaarrrrnaaararnn"),
+    (State::Importing, "aaarrrarararrrrrrrraaarrarnaaararnn"),
+    (State::Stopping, "aaarrrarararrrrrrrraaarrarnaaararnn"),
+    (State::Checking, "aaaarrrrararrrrrrrraaarrrrnaaararnn"),
+    (State::Deleting, "aaaarrrrarrrrrrrrrraaarrrrnaarrarnn"),
+    (State::Asking, "aaaarrrrararrrrrrrraaarrarnaaararnn"),
+    (State::Failed, "rrrrrrrrrrrrrrrrrrraarrrrrrrrrrrrrr"),
 ];
 
 /// A world in that state. The small model is stored where anything is; the wide one is fetched.
@@ -152,6 +152,7 @@ fn outcome(world: &mut World, command: &Command, cell: &str) -> char {
         Some(true) => 'a',
         Some(false) => 'r',
         None if !world.handed_out.is_empty() => 'a',
+        None if is_a_report(command) => 'n',
         None => panic!("{cell}: silence; {:?}", &world.events[from..]),
     }
 }
@@ -170,6 +171,19 @@ fn check_still_works(world: &mut World, model: &Stored, expected: &[u32], cell: 
     world.command(Command::Measure { request, measure });
     run(world, cell);
     assert_eq!(world.measured().1, expected, "{cell}");
+}
+
+/// A wish has no answer: the next load obeys it, whenever it was said.
+fn check_wish(world: &World, command: &Command, cell: &str) {
+    let loads = world.events.iter().rev();
+    let mut fits = loads.filter_map(|event| match event {
+        Event::Loaded { fit, .. } => Some(fit),
+        _ => None,
+    });
+    let fit = fits.next().unwrap_or_else(|| panic!("{cell}: no load"));
+    let is_as_wished = (fit.context, fit.residency) == (wish().context, wish().residency);
+    let is_wished = matches!(command, Command::Prefer(_));
+    assert_eq!(is_as_wished, is_wished, "{cell}: {fit:?}");
 }
 
 #[test]
@@ -196,22 +210,25 @@ fn every_command_in_every_state_of_a_session() {
                 world.start(NativeEngine::default());
                 run(&mut world, &cell);
                 let mut answers = world.events[from..].iter();
-                let done = answers.find_map(|event| answer(&command, event));
-                row.push(match done.unwrap_or_else(|| panic!("{cell}: silence")) {
-                    true => 'a',
-                    false => 'r',
+                row.push(match answers.find_map(|event| answer(&command, event)) {
+                    Some(true) => 'a',
+                    Some(false) => 'r',
+                    None if is_a_report(&command) => 'n',
+                    None => panic!("{cell}: silence"),
                 });
             } else {
                 row.push(outcome(&mut world, &command, &cell));
             }
             if state != State::Failed {
                 check_still_works(&mut world, &model, &expected, &cell);
+                check_wish(&world, &command, &cell);
             }
         }
         found.push((state, row));
     }
     let names: Vec<&str> = commands(model.id()).iter().map(|(name, _)| *name).collect();
+    let all = found.clone();
     for ((state, expected), (_, found)) in TABLE.iter().zip(&found) {
-        assert_eq!(found, expected, "{state:?}: {names:?}\n{found:#?}");
+        assert_eq!(found, expected, "{state:?}: {names:?}\n{all:#?}");
     }
 }

@@ -21,6 +21,9 @@ fn a_file_is_used_where_it_lies() {
     assert!(summary.borrowed && summary.id == model.id(), "{summary:?}");
     assert!(world.names().is_empty(), "{:?}", world.names());
     world.load(model.id());
+    // Whoever loads it is told too, so that nobody misses it when the tab is gone.
+    let is_lent = |event: &Event| matches!(event, Event::Loaded { model, .. } if model.borrowed);
+    assert!(world.events.iter().any(is_lent), "{:?}", world.events);
     world.measure(Mode::Int8V1, 0, 5);
     world.run();
     assert_eq!(world.measured(), stored.measured());

@@ -96,7 +96,7 @@ fn what_an_earlier_session_stored_is_not_fetched_again() {
     let mut taker = World::new();
     let import = taker.ask_peers(&model, false);
     connect(&mut giver, &mut taker, model.id(), 1);
-    talk(&mut giver, &mut taker, 400);
+    talk(&mut giver, &mut taker, 250);
     let discard = false;
     taker.command(Command::CancelImport { import, discard });
     taker.run();

@@ -10,6 +10,7 @@ mod exports;
 mod imports;
 mod pages;
 mod pool;
+mod reader;
 mod team;
 
 use std::cell::Cell;
@@ -28,6 +29,7 @@ use imports::{Host, HostRead};
 
 pub use imports::{Imports, ReadIntoView};
 pub use pool::{Pool, Spec};
+use reader::Reader;
 
 /// Room for the largest struct that goes in and the largest that comes out.
 const STAGING_BYTES: u32 = 512;
@@ -51,6 +53,8 @@ pub struct ModuleEngine<F> {
     /// Of a lane with threads.
     team: Option<Team>,
     pool: Option<Pool>,
+    /// Of the open model, if its weights are not all resident.
+    reader: Option<Reader>,
 }
 
 impl<F: ReadIntoView + 'static> ModuleEngine<F> {
@@ -90,6 +94,7 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
             memory,
             team: None,
             pool: None,
+            reader: None,
         })
     }
 
@@ -274,7 +279,9 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
 
     fn ready(&mut self) -> Result<(), EngineError> {
         let handle = self.handle(Stage::Load)?;
-        self.check(self.exports.rt_ready(handle), Stage::Load)
+        self.check(self.exports.rt_ready(handle), Stage::Load)?;
+        self.reader = self.start_reader(handle);
+        Ok(())
     }
 
     fn begin(&mut self, request: &Request<'_>) -> Result<(), EngineError> {
@@ -327,6 +334,11 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
         }
     }
 
+    fn read_ahead(&mut self) -> u64 {
+        let place = self.handle.and_then(|handle| self.reader_place(handle));
+        place.map_or(0, |place| place.blocks)
+    }
+
     fn memory_bytes(&self) -> u64 {
         // 4 GiB, which a shared memory can have, is no 32-bit length.
         let len = Reflect::get(&self.memory.buffer(), &"byteLength".into());
@@ -350,6 +362,7 @@ impl<F: ReadIntoView + 'static> Engine for ModuleEngine<F> {
             // either way, and a trap is remembered by `check`.
             self.check(self.exports.rt_close(handle), Stage::Start).ok();
         }
+        self.reader = None;
         self.host.file.take().map(|(_, file)| file)
     }
 }

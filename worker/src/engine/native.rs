@@ -207,6 +207,11 @@ impl<D: Disk> Engine for NativeEngine<D> {
         }
     }
 
+    fn read_ahead(&mut self) -> u64 {
+        let open = self.open.as_ref();
+        open.map_or(0, |(model, _)| model.read_ahead())
+    }
+
     fn memory_bytes(&self) -> u64 {
         0
     }

@@ -119,8 +119,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
     }
 
     fn on_diagnostics(&mut self) {
+        let mut read_ahead = 0;
         let (counters, receipt) = match &mut self.station {
             Station::Ready(start) => {
+                read_ahead = start.engine.read_ahead();
                 let counters = start.engine.counters();
                 let mut receipt = (*start.receipt).clone();
                 receipt.observed.memory_bytes = start.engine.memory_bytes();
@@ -137,6 +139,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             simd_calls: counters.simd_calls,
             relaxed_calls: counters.relaxed_calls,
             fit: self.seat.fit(),
+            read_ahead,
             stored_bytes: self.shelf.stored_bytes(),
             state: format!("{:?}", self.seat.state),
             now_ms: self.desk.now_ms,

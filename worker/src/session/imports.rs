@@ -27,7 +27,7 @@ mod remote;
 
 use std::collections::VecDeque;
 
-use format::{PieceIndex, Root};
+use format::{PieceIndex, Root, VerifiedPiece};
 use protocol::{Event, ImportId, ImportSource, Stage as Place, Subject};
 use store::{Disk, RawFile, StoreError, TransferFault, WaitCause, Waiting};
 
@@ -142,8 +142,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         self.next_import();
     }
 
+    /// Whatever comes may be what is being deleted: it begins when that is gone.
     pub(super) fn next_import(&mut self) {
         if self.imports.active.is_none()
+            && !self.removals.are_under_way()
             && let Some(job) = self.imports.waiting.pop_front()
         {
             self.imports.active = Some(job);
@@ -270,6 +272,17 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         }
     }
 
+    /// A piece of peers: who still looks at the beginning of the file takes it as bytes.
+    pub(super) fn on_import_piece(&mut self, source: Source, whole: VerifiedPiece) {
+        let active = self.imports.active.as_ref();
+        let active = active.filter(|job| job.sources.contains(&source) && job.cancelled.is_none());
+        if let Some(Stage::Receive(_)) = active.map(|job| &job.stage) {
+            return self.advance_import(Happening::Whole(whole));
+        }
+        let (at, _) = whole.id().piece_range(whole.piece());
+        self.on_import_bytes(source, at, Ok(whole.into_bytes()));
+    }
+
     /// The file on the server is another one now: what came of the old one is of no use.
     fn restart(&mut self) {
         let Some(mut job) = self.imports.active.take() else {
@@ -326,6 +339,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
         let mut bench = Bench {
             desk: &mut self.desk,
             shelf: &mut self.shelf,
+            removals: &self.removals,
             engine,
             wish: self.wish,
             incoming: &mut self.imports.incoming,

@@ -13,7 +13,7 @@ mod read;
 mod seat;
 
 use format::{Header, ModelId, PieceLayer};
-use protocol::{ErrorReport, Stage as Place, Subject, Wish};
+use protocol::{ErrorReport, ModelSummary, Stage as Place, Subject, Wish};
 use store::{Disk, LayerRebuild, StoreError, names};
 
 use super::desk::Owner;
@@ -173,7 +173,10 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                 self.seat.advance(State::Validated)?;
                 let (options, plan) = self.choose(&header, &header_bytes, wanted)?;
                 self.seat.model = Some(Model {
-                    summary: super::shelf::summary(wanted.id, &header, None),
+                    summary: ModelSummary {
+                        borrowed: self.shelf.lent(wanted.id.root).is_some(),
+                        ..super::shelf::summary(wanted.id, &header, None)
+                    },
                     header,
                     header_bytes,
                     layer,

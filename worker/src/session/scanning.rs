@@ -36,6 +36,10 @@ impl Removals {
     pub fn concern(&self, root: Root) -> bool {
         self.models.iter().any(|model| model.root == root)
     }
+
+    pub fn are_under_way(&self) -> bool {
+        !self.models.is_empty()
+    }
 }
 
 impl<D: Disk, E: Engine<File = D>> Session<D, E> {
@@ -205,6 +209,7 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             self.shelf.take(model.root);
         }
         self.desk.event(Event::Models(self.shelf.list()));
+        self.next_import();
     }
 }
 

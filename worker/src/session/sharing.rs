@@ -1,7 +1,7 @@
 //! Giving stored models to peers.
 
 use format::{ModelId, PieceIndex, PieceLayer, Root};
-use protocol::{Stage as Place, Subject, SwarmCommand};
+use protocol::{Event, Stage as Place, Subject, SwarmCommand, SwarmEvent};
 use store::{Disk, StoreError, names};
 
 use super::desk::Owner;
@@ -39,11 +39,17 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
             }),
             SwarmCommand::Unshare { model } => {
                 self.shares.opening.retain(|wish| wish.model != model);
-                self.desk.unshare(model);
+                match self.desk.shares(model) || self.desk.is_fetched(model) {
+                    true => self.desk.unshare(model),
+                    // Whoever asks twice hears it twice.
+                    false => self.desk.event(Event::Swarm(SwarmEvent::Ended { model })),
+                }
             }
             SwarmCommand::Opened { model, link, key } => self.desk.peer_opened(model, link, key),
             SwarmCommand::Closed { link } => self.desk.peer_closed(link),
             SwarmCommand::Drained { link, bytes } => self.desk.peer_drained(link, bytes),
+            // The pages' own business, which the hub sees to.
+            SwarmCommand::Meet(_) | SwarmCommand::Met { .. } => {}
         }
     }
 

@@ -315,6 +315,9 @@ impl Desk {
 
     pub fn peer_opened(&mut self, id: ModelId, link: u32, key: [u8; 20]) {
         let (link, key) = (LinkId(link), PeerKey(key));
+        if self.swarms.links.contains_key(&link) {
+            return;
+        }
         if self.swarms.by_model.contains_key(&id) {
             self.swarms.links.insert(link, id);
             self.swarm(id, p2p::Input::Opened { link, key });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use format::PieceIndex;
+use format::{PieceIndex, VerifiedPiece};
 use store::{Flight, Get, News, Transfer, Waiting, Wish};
 
 use super::{Ask, FetchId, Output};
@@ -26,6 +26,8 @@ pub enum Arrival {
         at: u64,
         bytes: Result<Vec<u8>, SourceFault>,
     },
+    /// A piece of peers.
+    Whole(Source, VerifiedPiece),
     /// `None`: bytes come again.
     Lull(Source, Option<Waiting>),
     /// A peer wants a piece of what is still arriving.

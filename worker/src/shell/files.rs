@@ -8,7 +8,7 @@ use store::indexeddb::{IndexedDbCatalog, IndexedDbDisk};
 use store::later::LaterCatalog;
 use store::opfs::{OpfsCatalog, OpfsDisk, estimate};
 use store::{Catalog, Disk, Estimate, MemoryCatalog, MemoryDisk, Operation, StoreError, names};
-use web_sys::{Blob, FileSystemReadWriteOptions};
+use web_sys::{Blob, FileSystemFileHandle, FileSystemReadWriteOptions};
 
 use super::lent::LentFile;
 use crate::engine::module::ReadIntoView;
@@ -193,6 +193,14 @@ impl ReadIntoView for BrowserDisk {
                 let bytes = disk.bytes(at, view.length());
                 bytes.map(|bytes| view.set(&bytes, 0)).is_ok()
             }
+        }
+    }
+
+    /// Blobs are read many times slower than by a handle, and than a layer is computed.
+    fn lent(&self) -> Option<FileSystemFileHandle> {
+        match self {
+            BrowserDisk::Opfs(disk) => disk.file().cloned(),
+            BrowserDisk::Lent(_) | BrowserDisk::IndexedDb(_) | BrowserDisk::Memory(_) => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! word, and those of other pages above [`FOREIGN`].
 
 mod asked;
+mod sharing;
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -51,6 +52,10 @@ pub struct Hub {
     loads: Vec<(ClientId, ModelId)>,
     /// The load that the session was last given.
     wanted: Option<ModelId>,
+    /// Who shares what.
+    shares: Vec<(ClientId, ModelId)>,
+    /// Whose exchange of codes the owner's page has not answered, in order.
+    meetings: Vec<(ClientId, ModelId)>,
     /// A page has said how its next load is to be.
     prefers: bool,
     view: View,
@@ -92,6 +97,8 @@ impl Hub {
             begun: BTreeMap::new(),
             loads: Vec::new(),
             wanted: None,
+            shares: Vec::new(),
+            meetings: Vec::new(),
             prefers: false,
             view: View::default(),
             out: VecDeque::new(),
@@ -140,6 +147,7 @@ impl Hub {
         self.wishes.retain(|(asker, _)| *asker != client);
         self.unloads.retain(|asker| *asker != client);
         self.begun.remove(&client);
+        self.share_no_more(client);
         let requests = self.requests.iter();
         let requests: Vec<RequestId> = requests
             .filter(|(_, (of, _))| *of == client)

@@ -4,7 +4,8 @@
 
 use format::ModelId;
 use protocol::{
-    Command, Event, ImportId, ImportSource, Measure, Mode, RequestId, Sampling, TrResult,
+    Command, Event, ImportId, ImportSource, KvFormat, Measure, Mode, RequestId, Residency,
+    Sampling, SwarmCommand, SwarmEvent, TrResult, Wish,
 };
 
 use crate::world::models::small;
@@ -31,6 +32,7 @@ pub fn commands(model: ModelId) -> Vec<(&'static str, Command)> {
     all.extend(of_stored_models(model));
     all.extend(of_requests());
     all.extend(of_the_rest(model));
+    all.extend(of_sharing(model));
     all
 }
 
@@ -173,7 +175,60 @@ fn of_the_rest(model: ModelId) -> Vec<(&'static str, Command)> {
         ("take over", Command::TakeOver),
         ("check", Command::Check { model }),
         ("check nothing", Command::Check { model: nowhere }),
+        ("prefer", Command::Prefer(wish())),
+        (
+            "forget what is kept",
+            Command::ForgetKept { conversation: None },
+        ),
+        (
+            "forget what was never kept",
+            Command::ForgetKept {
+                conversation: Some(900),
+            },
+        ),
     ]
+}
+
+/// Not the usual way to load, and with the usual bits.
+pub fn wish() -> Wish {
+    Wish {
+        context: 64,
+        kv_format: KvFormat::F16,
+        residency: Residency::Paged,
+    }
+}
+
+fn of_sharing(model: ModelId) -> Vec<(&'static str, Command)> {
+    let share = |model| SwarmCommand::Share {
+        model,
+        trackers: Vec::new(),
+        limit: None,
+        seed: 7,
+    };
+    let link = 900;
+    let key = [1; 20];
+    let all = [
+        ("share", share(model)),
+        ("share nothing", share(nowhere(model))),
+        ("share no more", SwarmCommand::Unshare { model }),
+        ("met a peer", SwarmCommand::Opened { model, link, key }),
+        ("lost a peer", SwarmCommand::Closed { link }),
+        ("sent to a peer", SwarmCommand::Drained { link, bytes: 1 }),
+    ];
+    all.map(|(name, command)| (name, Command::Swarm(command)))
+        .into()
+}
+
+/// The page only says how things stand; if that is no mistake nobody answers.
+pub fn is_a_report(command: &Command) -> bool {
+    match command {
+        Command::Prefer(_) => true,
+        Command::Swarm(command) => matches!(
+            command,
+            SwarmCommand::Closed { .. } | SwarmCommand::Drained { .. }
+        ),
+        _ => false,
+    }
 }
 
 /// Whether this event answers the command: `Some(true)` it was done, `Some(false)` it was refused.
@@ -205,7 +260,25 @@ pub fn answer(command: &Command, event: &Event) -> Option<bool> {
         (Command::Diagnostics, Event::Diagnostics(_)) => true,
         (Command::ForgetFailures, Event::FailuresForgotten) => true,
         (Command::Check { model: of }, Event::Checked { model, .. }) => model == of,
+        (Command::ForgetKept { .. }, Event::Kept { .. }) => true,
+        (Command::Swarm(command), Event::Swarm(event)) => return answer_of_swarm(command, event),
         _ => false,
     };
     done.then_some(true)
+}
+
+fn answer_of_swarm(command: &SwarmCommand, event: &SwarmEvent) -> Option<bool> {
+    match (command, event) {
+        (SwarmCommand::Share { model, .. }, SwarmEvent::Status(status)) => {
+            (status.model == *model && status.gives).then_some(true)
+        }
+        (SwarmCommand::Unshare { model: of }, SwarmEvent::Ended { model }) => {
+            (model == of).then_some(true)
+        }
+        // Whoever speaks of a model that is not shared is sent away.
+        (SwarmCommand::Opened { link: of, .. }, SwarmEvent::Close { link, .. }) => {
+            (link == of).then_some(false)
+        }
+        _ => None,
+    }
 }

@@ -15,6 +15,8 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub fn rt_meet(this: &Exports, workers: u32, rounds: u32, out: u32) -> Result<i32, JsValue>;
     #[wasm_bindgen(method, catch)]
+    pub fn rt_reader(this: &Exports, handle: u64, out: u32) -> Result<i32, JsValue>;
+    #[wasm_bindgen(method, catch)]
     pub fn rt_abi(this: &Exports) -> Result<u32, JsValue>;
     #[wasm_bindgen(method, catch)]
     pub fn rt_alloc(this: &Exports, len: u32) -> Result<u32, JsValue>;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use js_sys::{Object, Reflect, Uint8Array, WebAssembly};
 use protocol::TrResult;
 use wasm_bindgen::prelude::*;
+use web_sys::FileSystemFileHandle;
 
 /// `host_read(source, offset, dst, len) -> code`.
 pub type HostRead = Closure<dyn FnMut(u32, u64, u32, u32) -> i32>;
@@ -14,6 +15,9 @@ pub type HostRead = Closure<dyn FnMut(u32, u64, u32, u32) -> i32>;
 pub trait ReadIntoView {
     /// Fills the whole view from byte `at` on; `false` if it could not.
     fn read_into_view(&self, at: u64, view: &Uint8Array) -> bool;
+
+    /// The same file for another worker to read, if that can be had.
+    fn lent(&self) -> Option<FileSystemFileHandle>;
 }
 
 /// What the lane's only import reaches.

@@ -1,9 +1,10 @@
 //! The team of a lane with threads, seen from its first thread.
 
 use protocol::abi::{MEET_LATE, Meet, Team};
-use protocol::{Stage, TrResult};
+use protocol::{Stage, TrResult, abi};
 use wasm_bindgen::prelude::*;
 
+use super::reader::Reader;
 use super::{ModuleEngine, Pool, ReadIntoView};
 use crate::engine::EngineError;
 
@@ -61,6 +62,27 @@ impl<F: ReadIntoView + 'static> ModuleEngine<F> {
     pub fn stop_word(&self) -> Option<(JsValue, u32)> {
         let team = self.team?;
         Some((self.memory.buffer(), team.stop))
+    }
+
+    /// A worker that reads the open model's file ahead, where there is something to read and a file
+    /// that it can be given.
+    pub(super) fn start_reader(&self, handle: u64) -> Option<Reader> {
+        let place = self.reader_place(handle)?;
+        let file = self.host.file.borrow();
+        let file = file.as_ref().and_then(|(_, file)| file.lent())?;
+        match place.words {
+            0 => None,
+            _ => Reader::start(&self.memory, &place, &file),
+        }
+    }
+
+    /// Where a reader of the open model is told what to read.
+    pub(super) fn reader_place(&self, handle: u64) -> Option<abi::Reader> {
+        self.team?;
+        let out = self.out();
+        let code = self.exports.rt_reader(handle, out);
+        self.check(code, Stage::Load).ok()?;
+        Some(abi::Reader::from_bytes(&self.read(out)))
     }
 
     pub(super) fn is_team_broken(&self) -> bool {

@@ -264,14 +264,18 @@ impl<D: Disk> Job<D> {
         let (Some(header), Sink::Open { name, import }) = (header, sink) else {
             return Err(StoreError::Incomplete { want: 0, got: 0 }.into());
         };
-        let finished = import.finish();
+        let finished = import.finish().map_err(End::from);
+        let finished = finished.and_then(|layer| {
+            bench.check_stays(layer.id.root)?;
+            Ok(layer)
+        });
         let layer = match finished {
             Ok(layer) => layer,
             Err(error) => {
                 let bytes = Vec::new();
                 convert.sink = Sink::Opening { name, bytes };
                 self.stage = Stage::Convert(convert);
-                return Err(error.into());
+                return Err(error);
             }
         };
         let id = layer.id;

@@ -1,9 +1,9 @@
 //! One import: where it stands, and which stage takes what happens.
 
-use format::{Header, ModelId, Root};
+use format::{Header, ModelId, Root, VerifiedPiece};
 use protocol::{
     CatalogueEntry, ErrorReport, Event, ImportId, ImportPhase, ImportProgress, InvitedModel,
-    ModelSummary, Wish,
+    ModelSummary, Stage as Place, Wish,
 };
 use store::{Disk, StoreError};
 
@@ -20,8 +20,10 @@ use crate::engine::Engine;
 use crate::session::FileAnswer;
 use crate::session::desk::{Desk, Owner};
 use crate::session::meter::Meter;
+use crate::session::scanning::Removals;
 use crate::session::shelf::{Shelf, summary};
 use crate::source::{Source, SourceFault};
+use crate::words;
 
 /// One import from its command to its last event.
 pub struct Job<D> {
@@ -108,6 +110,8 @@ pub enum Happening<D> {
         at: u64,
         bytes: Vec<u8>,
     },
+    /// A piece of peers, for whoever need not hash it.
+    Whole(VerifiedPiece),
     File(Result<FileAnswer<D>, StoreError>),
     /// A piece of an address came, for which nobody waits just now.
     Arrived,
@@ -120,12 +124,25 @@ pub enum Happening<D> {
 pub struct Bench<'s, E> {
     pub desk: &'s mut Desk,
     pub shelf: &'s mut Shelf,
+    pub removals: &'s Removals,
     /// `None` while a trapped engine is being replaced.
     pub engine: Option<&'s mut E>,
     /// How the page wants the model, if not as usual.
     pub wish: Option<Wish>,
     /// Number for a conversion's file.
     pub incoming: &'s mut u64,
+}
+
+impl<E> Bench<'_, E> {
+    /// Refuses a model whose files are being removed, for an import that began before and has
+    /// learned only now which model it holds.
+    pub fn check_stays(&self, root: Root) -> Result<(), End> {
+        if self.removals.concern(root) {
+            let (what, remedy) = ("the model is being deleted", "import it again");
+            return Err(words::illegal(Place::Import, what, remedy).into());
+        }
+        Ok(())
+    }
 }
 
 /// Why an import goes on to its end.
@@ -267,6 +284,9 @@ impl<D: Disk> Job<D> {
             (Stage::Recheck(recheck), Happening::Wake) => self.on_recheck(recheck, bench)?,
             (Stage::Receive(receive), Happening::Bytes { at, bytes, .. }) => {
                 self.on_receive(receive, at, &bytes, bench)?
+            }
+            (Stage::Receive(receive), Happening::Whole(whole)) => {
+                self.on_receive_whole(receive, &whole, bench)?
             }
             (Stage::Convert(convert), happening) => self.on_convert(convert, happening, bench)?,
             (Stage::Closing(closing), Happening::File(answer)) => {

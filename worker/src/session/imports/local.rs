@@ -112,6 +112,7 @@ impl<D: Disk> Job<D> {
             return Ok(Stage::Hash(hash));
         }
         let layer = std::mem::take(&mut hash.hasher).finish();
+        bench.check_stays(layer.id.root)?;
         if let Some(here) = bench.shelf.complete(layer.id) {
             return Err(End::AlreadyHere(Box::new(here.clone())));
         }

@@ -1,6 +1,6 @@
 //! Receiving and verifying pieces.
 
-use format::{ModelId, PIECE_BYTES, PieceIndex};
+use format::{ModelId, PIECE_BYTES, PieceIndex, VerifiedPiece};
 use protocol::ImportPhase;
 use store::{Disk, FLIGHTS_MAX, Import, PieceRun, Progress, REQUEST_BYTES_MAX, StoreError};
 
@@ -142,6 +142,25 @@ impl<D: Disk> Job<D> {
             Err(end) => {
                 self.stage = Stage::Receive(receive);
                 Err(end)
+            }
+        }
+    }
+
+    pub(super) fn on_receive_whole<E: Engine<File = D>>(
+        &mut self,
+        mut receive: Box<Receive<D>>,
+        whole: &VerifiedPiece,
+        bench: &mut Bench<'_, E>,
+    ) -> Result<Stage<D>, End> {
+        match receive.import.feed_whole(bench.desk.now_ms, whole) {
+            Ok(_) => {
+                bench.desk.piece_stored(receive.source, whole.piece());
+                self.tell_received(receive.import.progress(), bench);
+                self.go_on(receive, bench)
+            }
+            Err(error) => {
+                self.stage = Stage::Receive(receive);
+                Err(error.into())
             }
         }
     }

@@ -2,19 +2,10 @@
 
 use format::{Header, ModelId};
 use protocol::abi::{MODE_INT8_V1, Options, Plan};
-use protocol::{Fit, FitReport, KvFormat, Lever, Residency, Short, Wish};
+use protocol::{Fit, FitReport, Short, Wish, most_room, ways_to_fit};
 
-use super::seat::{CONTEXT_DEFAULT, CONTEXT_LEAST};
+use super::seat::CONTEXT_DEFAULT;
 use crate::engine::{Engine, EngineError};
-
-/// What may be changed about a load, each alone before all together, and the milder first:
-/// rounding keys and values costs a little quality and no speed, the rest only speed.
-const LEVERS: [(KvFormat, Residency); 4] = [
-    (KvFormat::Int8, Residency::Full),
-    (KvFormat::F16, Residency::Hybrid),
-    (KvFormat::F16, Residency::Paged),
-    (KvFormat::Int8, Residency::Paged),
-];
 
 /// The engine's options for a wish with this much room.
 pub fn options_for(wish: Wish, context: u32) -> Options {
@@ -42,13 +33,20 @@ pub fn judge<E: Engine>(
     wish: Wish,
     model: Option<ModelId>,
 ) -> Result<Verdict, EngineError> {
-    let mut asker = Asker {
-        engine,
-        header,
-        bytes,
+    let mut measure = |wish: Wish| {
+        let options = options_for(wish, wish.context);
+        engine.measure(bytes, header.file_len, &options)
     };
     let name = header.manifest.name.clone();
-    let (options, plan) = asker.best(wish)?;
+    // Fewer positions than the usual are taken without a word, but not fewer than were asked for.
+    let (asked, plan) = match wish.context {
+        0 => {
+            let context = header.manifest.architecture.context.min(CONTEXT_DEFAULT);
+            let asked = Wish { context, ..wish };
+            (asked, most_room(asked, E::BLOCK_BYTES_MAX, &mut measure)?)
+        }
+        _ => (wish, measure(wish)?),
+    };
     let report = FitReport::of(&plan, None);
     let Some(over) = plan.over(E::BLOCK_BYTES_MAX) else {
         let fit = Fit {
@@ -58,15 +56,9 @@ pub fn judge<E: Engine>(
             over: None,
             levers: Vec::new(),
         };
-        let chosen = Ok((options, plan));
+        let chosen = Ok((options_for(wish, plan.context), plan));
         return Ok(Verdict { fit, chosen });
     };
-    let mut levers = asker.levers(wish)?;
-    if wish.context != 0 {
-        let shorter = Wish { context: 0, ..wish };
-        let found = asker.lever(shorter)?;
-        levers.splice(0..0, found);
-    }
     let fit = Fit {
         model,
         name,
@@ -76,69 +68,8 @@ pub fn judge<E: Engine>(
             left: over.left,
             needed: over.needed,
         }),
-        levers,
+        levers: ways_to_fit(asked, E::BLOCK_BYTES_MAX, measure)?,
     };
     let chosen = Err(EngineError::short(over));
     Ok(Verdict { fit, chosen })
-}
-
-struct Asker<'a, E> {
-    engine: &'a mut E,
-    header: &'a Header,
-    bytes: &'a [u8],
-}
-
-impl<E: Engine> Asker<'_, E> {
-    /// The wish with the most room of the usual ones that fits, or else with the least.
-    fn best(&mut self, wish: Wish) -> Result<(Options, Plan), EngineError> {
-        let mut context = match wish.context {
-            0 => self
-                .header
-                .manifest
-                .architecture
-                .context
-                .min(CONTEXT_DEFAULT),
-            context => context,
-        };
-        loop {
-            let options = options_for(wish, context);
-            let plan = self
-                .engine
-                .measure(self.bytes, self.header.file_len, &options)?;
-            let fits = plan.over(E::BLOCK_BYTES_MAX).is_none();
-            if fits || wish.context != 0 || context / 2 < CONTEXT_LEAST {
-                return Ok((options, plan));
-            }
-            context /= 2;
-        }
-    }
-
-    fn lever(&mut self, wish: Wish) -> Result<Option<Lever>, EngineError> {
-        let (_, plan) = self.best(wish)?;
-        let fits = plan.over(E::BLOCK_BYTES_MAX).is_none();
-        Ok(fits.then(|| Lever {
-            wish: Wish {
-                context: plan.context,
-                ..wish
-            },
-            report: FitReport::of(&plan, None),
-        }))
-    }
-
-    fn levers(&mut self, asked: Wish) -> Result<Vec<Lever>, EngineError> {
-        let mut levers: Vec<Lever> = Vec::new();
-        for (kv_format, residency) in LEVERS {
-            let wish = Wish {
-                context: 0,
-                kv_format,
-                residency,
-            };
-            let is_both = kv_format == KvFormat::Int8 && residency == Residency::Paged;
-            if wish == asked || (is_both && !levers.is_empty()) {
-                continue;
-            }
-            levers.extend(self.lever(wish)?);
-        }
-        Ok(levers)
-    }
 }

@@ -12,8 +12,6 @@ use crate::words;
 
 /// Positions if the page does not say: half an hour of talk, and memory that phones have.
 pub const CONTEXT_DEFAULT: u32 = 4096;
-/// With less room than this nobody can talk.
-pub const CONTEXT_LEAST: u32 = 512;
 
 /// The one place for a model.
 pub struct Seat<D> {

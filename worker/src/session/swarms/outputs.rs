@@ -9,6 +9,7 @@ use crate::session::Output;
 use crate::session::desk::Desk;
 use crate::session::transfers::Arrival;
 use crate::source::Source;
+use crate::words;
 
 impl Swarms {
     /// The piece cannot be read now, and will be later.
@@ -58,17 +59,18 @@ impl Desk {
                 let arrived = fetch.map(|source| layer_of(source, &layer));
                 self.swarms.arrived.extend(arrived);
             }
-            p2p::Output::Store { piece, bytes } => match fetch {
-                Some(source) => {
-                    let (at, _) = id.piece_range(piece);
-                    let bytes = Ok(bytes);
-                    let arrived = Arrival::Bytes { source, at, bytes };
-                    self.swarms.arrived.push_back(arrived);
-                    // Whether it is read from the disk later is the import's to say.
-                    self.swarm(id, p2p::Input::Kept { piece });
+            p2p::Output::Store(whole) => {
+                let piece = whole.piece();
+                match fetch {
+                    Some(source) => {
+                        let arrived = Arrival::Whole(source, whole);
+                        self.swarms.arrived.push_back(arrived);
+                        // Whether it is read from the disk later is the import's to say.
+                        self.swarm(id, p2p::Input::Kept { piece });
+                    }
+                    None => self.swarm(id, p2p::Input::Lost { piece }),
                 }
-                None => self.swarm(id, p2p::Input::Lost { piece }),
-            },
+            }
             p2p::Output::WakeAt(at_ms) => {
                 if self.swarms.wake_ms.is_none_or(|known| at_ms < known) {
                     self.swarms.wake_ms = Some(at_ms);
@@ -108,6 +110,9 @@ impl Desk {
     }
 
     pub(super) fn tell_close(&mut self, link: LinkId, fault: &Fault) {
+        if fault.is_a_lie() {
+            self.records.push(words::peer_lied(link, fault));
+        }
         self.event(Event::Swarm(SwarmEvent::Close {
             link: link.0,
             why: fault.to_string(),

@@ -61,14 +61,7 @@ impl Hub {
             | Command::ForgetFailures
             | Command::ForgetKept { .. }
             | Command::TakeOver => self.session(command),
-            // Connections are the owner's page's, so sharing is begun and ended there.
-            Command::Swarm(_) if client != self.me => {
-                let what = "models are shared from the tab that does the work";
-                let error = words::illegal(Stage::Store, what, "share it there");
-                let subject = Subject::Store;
-                self.tell(client, Event::Failed { subject, error });
-            }
-            Command::Swarm(_) => self.session(command),
+            Command::Swarm(command) => self.swarm(client, command),
         }
     }
 

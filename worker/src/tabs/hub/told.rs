@@ -63,8 +63,7 @@ impl Hub {
             Event::Fit(ref fit) => self.of_fit(fit.model, &event),
             // Then the owner's page starts its worker again, and with it everybody's engine.
             Event::FailuresForgotten => self.tell(self.me, event),
-            // Connections are its, too.
-            Event::Swarm(_) => self.tell(self.me, event),
+            Event::Swarm(event) => self.of_swarm(event),
             _ => self.of_all(event),
         }
     }
