@@ -71,6 +71,9 @@ struct SettingsRecord {
     /// Absent in earlier records.
     #[serde(default)]
     keep: bool,
+    /// Absent in earlier records.
+    #[serde(default)]
+    ice_servers: String,
     last_model: Option<ModelRecord>,
 }
 
@@ -131,6 +134,7 @@ pub fn settings_to_json(settings: &Settings) -> Result<String, AppError> {
         seed: settings.seed,
         system: settings.system.clone(),
         keep: settings.keep,
+        ice_servers: settings.ice_servers.clone(),
         last_model: settings.last_model.map(ModelRecord::from),
     };
     serde_json::to_string(&record).map_err(|_| AppError::SavedWrite)
@@ -145,6 +149,7 @@ pub fn settings_from_json(json: &str) -> Result<Settings, AppError> {
         seed: record.seed,
         system: record.system,
         keep: record.keep,
+        ice_servers: record.ice_servers,
         last_model: record.last_model.map(ModelId::from),
     };
     if settings.valid() {
@@ -299,6 +304,7 @@ mod tests {
         let mut settings = Settings {
             seed: Some(u64::MAX),
             keep: true,
+            ice_servers: "stun:example.org".into(),
             ..Settings::default()
         };
         settings.last_model = Some(ModelId {
@@ -307,10 +313,12 @@ mod tests {
         });
         let json = settings_to_json(&settings).unwrap();
         assert_eq!(settings_from_json(&json).unwrap(), settings);
-        // As it was written before there was such a choice.
+        // As it was written before there were such choices.
         let earlier = json.replace(",\"keep\":true", "");
-        assert_ne!(earlier, json);
-        assert!(!settings_from_json(&earlier).unwrap().keep);
+        let earliest = earlier.replace(",\"ice_servers\":\"stun:example.org\"", "");
+        assert!(earliest.len() < earlier.len() && earlier.len() < json.len());
+        let settings = settings_from_json(&earliest).unwrap();
+        assert!(!settings.keep && settings.ice_servers.is_empty());
     }
 
     #[test]

@@ -15,11 +15,11 @@ use format::ModelId;
 use js_sys::ArrayBuffer;
 use leptos::task::spawn_local;
 use p2p::{Description, P2pError, answer_code, offer_code, offer_tag, read_code};
-use protocol::{Command, SwarmCommand, SwarmEvent, SwarmStatus};
+use protocol::{Command, Meeting, Met, SwarmCommand, SwarmEvent, SwarmStatus};
 
 use crate::error::AppError;
 use crate::page::Page;
-use crate::state::{Action, Exchange, exchange_failed};
+use crate::text;
 use line::Line;
 use peer::Peer;
 
@@ -52,6 +52,9 @@ impl Rooms {
         match event {
             SwarmEvent::Status(status) => self.keep_up(page, status),
             SwarmEvent::Ended { model } => self.leave(*model),
+            SwarmEvent::Meet(meeting) => self.meet(page, meeting.clone()),
+            // The other pages' business.
+            SwarmEvent::Met { .. } => {}
             SwarmEvent::Close { link, .. } => {
                 let peer = self.0.borrow_mut().peers.remove(link);
                 if let Some(peer) = peer {
@@ -178,12 +181,27 @@ impl Rooms {
 
 // The exchange of codes between two people.
 impl Rooms {
-    pub fn make_offer(&self, page: Page, model: ModelId) {
+    /// One step of it, for this page or for one that has no connections.
+    fn meet(&self, page: Page, meeting: Meeting) {
         let rooms = self.clone();
         spawn_local(async move {
-            let made = rooms.offer_code(page, model).await;
-            let made = made.map_or_else(|error| exchange_failed(&error), Exchange::Offer);
-            page.act(Action::Exchanged(model, made));
+            let model = meeting.model();
+            let met = match meeting {
+                Meeting::Offer { .. } => rooms.offer_code(page, model).await.map(Met::Offer),
+                Meeting::Answer { code, .. } => {
+                    let answer = rooms.code_for(page, model, &code).await;
+                    answer.map(Met::Answer)
+                }
+                Meeting::Take { code, .. } => {
+                    let taken = rooms.accept(model, &code).await;
+                    taken.map(|()| Met::Connecting)
+                }
+            };
+            let met = met.unwrap_or_else(|error| {
+                let report = text::report(&error);
+                Met::Failed(format!("{} {}", report.what, report.remedy))
+            });
+            page.tell_peer(SwarmCommand::Met { model, met });
         });
     }
 
@@ -204,15 +222,6 @@ impl Rooms {
     }
 
     /// Answers the code of somebody who offers a connection.
-    pub fn answer_code(&self, page: Page, model: ModelId, code: String) {
-        let rooms = self.clone();
-        spawn_local(async move {
-            let made = rooms.code_for(page, model, &code).await;
-            let made = made.map_or_else(|error| exchange_failed(&error), Exchange::Answer);
-            page.act(Action::Exchanged(model, made));
-        });
-    }
-
     async fn code_for(&self, page: Page, model: ModelId, code: &str) -> Result<String, AppError> {
         let offered = read_code(model, code).map_err(AppError::Code)?;
         if offered.answers.is_some() {
@@ -224,17 +233,6 @@ impl Rooms {
     }
 
     /// Takes the code that came back.
-    pub fn take_answer(&self, page: Page, model: ModelId, code: String) {
-        let rooms = self.clone();
-        spawn_local(async move {
-            let exchange = match rooms.accept(model, &code).await {
-                Ok(()) => Exchange::Connecting,
-                Err(error) => exchange_failed(&error),
-            };
-            page.act(Action::Exchanged(model, exchange));
-        });
-    }
-
     async fn accept(&self, model: ModelId, code: &str) -> Result<(), AppError> {
         let code = read_code(model, code).map_err(AppError::Code)?;
         let offered = {

@@ -36,7 +36,7 @@ pub use notes::{Note, Notes, eviction};
 pub use notices::{Notice, NoticeId, Notices};
 pub use pace::Pace;
 pub use settings::{FieldError, MAX_NEW_MAX, Settings};
-pub use sharing::{Exchange, RoomView, ShareWish, Sharing, exchange_failed, read_pasted};
+pub use sharing::{Exchange, RoomView, ShareWish, Sharing, read_pasted};
 pub use start::Start;
 pub use tabs::Tabs;
 
@@ -62,12 +62,6 @@ pub enum Effect {
     StartWorker,
     /// Ends it, wherever it is.
     StopWorker,
-    /// Make a code that offers a connection, for another person.
-    MakeOffer(ModelId),
-    /// Answer such a code.
-    AnswerCode(ModelId, String),
-    /// Connect with the code that came back.
-    TakeAnswer(ModelId, String),
     /// End every connection that is about this model.
     LeavePeers(ModelId),
     LeaveAllPeers,

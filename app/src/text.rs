@@ -9,7 +9,10 @@ mod storage;
 
 pub use fit::{drop_again, fit_parts, fit_sum, fits, lever, too_much};
 pub use reports::{code, diagnostics, receipt, report};
-pub use sharing::{BY_CODE, WHAT_A_PEER_LEARNS, code_refused, giving, invite_refused, peers};
+pub use sharing::{
+    BEYOND_ROUTERS, BY_CODE, WHAT_A_PEER_LEARNS, code_refused, giving, invite_refused, peer_lied,
+    peers,
+};
 pub use storage::{
     BORROWED, CHECKED, checking, computed, condition, damage, file_name, kept, space, storage, used,
 };

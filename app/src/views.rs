@@ -18,6 +18,7 @@ mod models;
 mod notices;
 mod offer;
 mod receive;
+mod routers;
 mod settings;
 mod share;
 

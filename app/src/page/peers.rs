@@ -1,8 +1,8 @@
 //! What goes between the worker and other browsers through this page.
 
 use js_sys::ArrayBuffer;
-use leptos::prelude::WithValue;
-use protocol::{Event, ImportSource};
+use leptos::prelude::{WithUntracked, WithValue};
+use protocol::{Event, ImportSource, TabRole};
 
 use super::{Hands, Page};
 use crate::saved;
@@ -24,7 +24,11 @@ impl Page {
     }
 
     pub(super) fn hear_of_peers(self, event: &Event) {
-        if let Event::Swarm(event) = event {
+        // A follower's page has no connections.
+        let role = self.app.with_untracked(|app| app.tabs.role);
+        if let Event::Swarm(event) = event
+            && role == Some(TabRole::Owner)
+        {
             self.rooms().hear(self, event);
         }
     }
@@ -32,9 +36,6 @@ impl Page {
     pub(super) fn meet(self, effect: Effect) {
         let rooms = self.rooms();
         match effect {
-            Effect::MakeOffer(model) => rooms.make_offer(self, model),
-            Effect::AnswerCode(model, code) => rooms.answer_code(self, model, code),
-            Effect::TakeAnswer(model, code) => rooms.take_answer(self, model, code),
             Effect::LeavePeers(model) => rooms.leave(model),
             Effect::LeaveAllPeers => rooms.leave_all(),
             _ => {}

@@ -5,14 +5,15 @@ use std::rc::Rc;
 
 use format::ModelId;
 use js_sys::{Array, ArrayBuffer};
-use p2p::{Description, MESSAGE_BYTES_MAX};
+use leptos::prelude::WithUntracked;
+use p2p::{Description, IceServer, MESSAGE_BYTES_MAX};
 use protocol::SwarmCommand;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
     MessageEvent, RtcConfiguration, RtcDataChannel, RtcDataChannelEvent, RtcDataChannelState,
-    RtcDataChannelType, RtcIceGatheringState, RtcPeerConnection, RtcPeerConnectionState,
-    RtcSdpType, RtcSessionDescriptionInit,
+    RtcDataChannelType, RtcIceGatheringState, RtcIceServer, RtcPeerConnection,
+    RtcPeerConnectionState, RtcSdpType, RtcSessionDescriptionInit,
 };
 
 use crate::error::AppError;
@@ -20,7 +21,7 @@ use crate::page::Page;
 
 const CHANNEL: &str = "slm";
 /// So much may wait before the worker is told that it went down again.
-const LOW_BYTES: u32 = 64 * 1024;
+const LOW_BYTES: u32 = 128 * 1024;
 /// How long a browser may look for its own addresses.
 const GATHER_MS: i32 = 5_000;
 const GATHER_STEP_MS: i32 = 50;
@@ -33,6 +34,8 @@ pub struct Peer {
     channel: RefCell<Option<RtcDataChannel>>,
     /// The beginning of the other side's certificate's hash.
     key: Cell<[u8; 20]>,
+    /// The worker knows that the channel is open.
+    is_told: Cell<bool>,
     is_over: Cell<bool>,
     ended: Box<dyn Fn()>,
     /// Bytes that were given to the channel, and of these what the worker knows to be gone.
@@ -50,9 +53,7 @@ impl Peer {
         ended: impl Fn() + 'static,
     ) -> Result<Rc<Peer>, AppError> {
         let configuration = RtcConfiguration::new();
-        // Nobody is asked for this page's address: what the network itself tells is enough, or a
-        // person names servers.
-        configuration.set_ice_servers(&Array::new());
+        configuration.set_ice_servers(&ice_servers(page));
         let connection = RtcPeerConnection::new_with_configuration(&configuration);
         let connection = connection.map_err(|_| AppError::NoConnections)?;
         let peer = Rc::new(Peer {
@@ -62,6 +63,7 @@ impl Peer {
             connection,
             channel: RefCell::new(None),
             key: Cell::new([0; 20]),
+            is_told: Cell::new(false),
             is_over: Cell::new(false),
             ended: Box::new(ended),
             given: Cell::new(0),
@@ -182,7 +184,12 @@ impl Peer {
         }
     }
 
+    /// Once: of a channel that the other side made a browser may say it twice, by its state when it
+    /// comes and by an event.
     fn tell_open(&self) {
+        if self.is_told.replace(true) {
+            return;
+        }
         self.page.tell_peer(SwarmCommand::Opened {
             model: self.model,
             link: self.link,
@@ -264,4 +271,20 @@ async fn sleep(milliseconds: i32) {
         }
     });
     JsFuture::from(promise).await.unwrap_or_default();
+}
+
+/// Nobody is asked for this page's address unless a person names servers: what the network itself
+/// tells is enough in most homes.
+fn ice_servers(page: Page) -> Array {
+    let named = page
+        .app
+        .with_untracked(|app| IceServer::parse_lines(&app.settings.ice_servers));
+    let servers = named.unwrap_or_default().into_iter().map(|named| {
+        let server = RtcIceServer::new();
+        server.set_urls(&JsValue::from(named.url));
+        server.set_username(&named.user);
+        server.set_credential(&named.password);
+        server
+    });
+    servers.collect()
 }

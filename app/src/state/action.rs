@@ -4,8 +4,8 @@ use format::ModelId;
 use protocol::{CatalogueEntry, Command, InvitedModel, NamedFile, Wish};
 
 use super::{
-    App, Conversation, ConversationId, Durability, Effect, Engine, Exchange, Millis, NoticeId,
-    Origin, Probe, Settings, ShareWish, Start, entry_id,
+    App, Conversation, ConversationId, Durability, Effect, Engine, Millis, NoticeId, Origin, Probe,
+    Settings, ShareWish, Start, entry_id,
 };
 use crate::error::AppError;
 use crate::text;
@@ -82,7 +82,6 @@ pub enum Action {
     Invited(String),
     MakeOffer(ModelId),
     TakeAnswer(ModelId, String),
-    Exchanged(ModelId, Exchange),
     TrackerSaid {
         model: ModelId,
         counts: Option<(u32, u32)>,

@@ -1,8 +1,8 @@
 //! What the worker reports, and what follows from it.
 
 use protocol::{
-    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, StorageKind, Subject, TabRole,
-    TrResult,
+    Command, ErrorReport, Event, FitReport, ModelSummary, Offered, Stage, StorageKind, Subject,
+    TabRole, TrResult,
 };
 
 use super::{Action, App, Effect, End, Engine, Known, Millis, Start, eviction};
@@ -230,11 +230,11 @@ impl App {
             Subject::Import(import) => {
                 self.imports.stopped(import);
                 self.short_of_room |= error.code == TrResult::Storage;
-                self.notices.add(error);
+                self.tell_refusal(error);
                 return self.send(Command::ListModels).into_iter().collect();
             }
             Subject::Load(model) => {
-                self.notices.add(error.clone());
+                self.tell_refusal(error.clone());
                 self.engine = Engine::Failed { model, error };
                 return vec![Effect::MarkLoad(None)];
             }
@@ -264,6 +264,15 @@ impl App {
         }
         self.notices.add(error);
         Vec::new()
+    }
+
+    /// What does not fit is told once: the ways in which it would say why.
+    fn tell_refusal(&mut self, error: ErrorReport) {
+        let has_ways = self.fit.as_ref().is_some_and(|fit| fit.over.is_some());
+        let is_plan = (error.code, error.stage) == (TrResult::OutOfMemory, Stage::Plan);
+        if !(has_ways && is_plan) {
+            self.notices.add(error);
+        }
     }
 }
 

@@ -1,6 +1,8 @@
-//! How answers are sampled. Values are checked where they are typed, so a kept one is right.
+//! How answers are sampled, and how peers are reached. Values are checked where they are typed, so
+//! a kept one is right.
 
 use format::ModelId;
+use p2p::IceServer;
 use protocol::Sampling;
 
 /// More tokens than this in one answer would be longer than any context we load.
@@ -17,6 +19,8 @@ pub struct Settings {
     pub system: String,
     /// Keep what was computed of conversations in the store.
     pub keep: bool,
+    /// Servers that help peers through routers, one a line; none by default.
+    pub ice_servers: String,
     pub last_model: Option<ModelId>,
 }
 
@@ -26,6 +30,7 @@ pub enum FieldError {
     NotANumber,
     NotWhole,
     Outside,
+    NotAServer,
 }
 
 /// Models this small fall into loops without a mild penalty.
@@ -41,6 +46,7 @@ impl Default for Settings {
             seed: None,
             system: String::new(),
             keep: false,
+            ice_servers: String::new(),
             last_model: None,
         }
     }
@@ -52,6 +58,9 @@ impl FieldError {
             FieldError::NotANumber => "This is not a number.",
             FieldError::NotWhole => "This must be a whole number.",
             FieldError::Outside => "This is outside the range.",
+            FieldError::NotAServer => {
+                "Each line must be stun:HOST:PORT or turn:HOST:PORT,USER,PASSWORD."
+            }
         }
     }
 }
@@ -104,12 +113,19 @@ impl Settings {
         Ok(())
     }
 
+    pub fn set_ice_servers(&mut self, text: &str) -> Result<(), FieldError> {
+        IceServer::parse_lines(text).map_err(|_| FieldError::NotAServer)?;
+        self.ice_servers = text.trim().to_owned();
+        Ok(())
+    }
+
     /// True if every value is one that the fields would take.
     pub fn valid(&self) -> bool {
         let mut copy = self.clone();
         copy.set_temperature(&self.temperature.to_string()).is_ok()
             && copy.set_top_p(&self.top_p.to_string()).is_ok()
             && copy.set_max_new(&self.max_new.to_string()).is_ok()
+            && copy.set_ice_servers(&self.ice_servers).is_ok()
     }
 }
 

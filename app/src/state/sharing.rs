@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use format::ModelId;
 use p2p::{Invite, P2pError};
-use protocol::{Command, InvitedModel, SwarmCommand, SwarmEvent, SwarmStatus, TabRole};
+use protocol::{
+    Command, InvitedModel, Meeting, Met, SwarmCommand, SwarmEvent, SwarmStatus, TabRole,
+};
 
 use super::{Action, App, Effect, Millis, Origin, Pace};
-use crate::error::AppError;
 use crate::text;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,9 +58,33 @@ pub enum Exchange {
     Failed(String),
 }
 
+impl From<Met> for Exchange {
+    fn from(met: Met) -> Exchange {
+        match met {
+            Met::Offer(code) => Exchange::Offer(code),
+            Met::Answer(code) => Exchange::Answer(code),
+            Met::Connecting => Exchange::Connecting,
+            Met::Failed(words) => Exchange::Failed(words),
+        }
+    }
+}
+
 impl Sharing {
-    pub fn wish(&self, model: ModelId) -> Option<&ShareWish> {
-        self.wishes.get(&model)
+    /// How a model is given, as a person wished in this tab, or as it is without: from another
+    /// tab, or because a person allowed it when it came.
+    pub fn wish(&self, model: ModelId) -> Option<ShareWish> {
+        let given = || {
+            let status = &self
+                .rooms
+                .get(&model)
+                .filter(|room| room.status.gives)?
+                .status;
+            Some(ShareWish {
+                tracker: status.trackers.first().cloned(),
+                limit: None,
+            })
+        };
+        self.wishes.get(&model).cloned().or_else(given)
     }
 
     pub fn room(&self, model: ModelId) -> Option<&RoomView> {
@@ -77,7 +102,7 @@ impl Sharing {
             Some(Exchange::Offer(code)) => Some(code.clone()),
             _ => None,
         };
-        let wish = self.wishes.get(&model).cloned().unwrap_or_default();
+        let wish = self.wish(model).unwrap_or_default();
         let invite = Invite {
             id: model,
             name: name.into(),
@@ -143,18 +168,8 @@ impl App {
                 self.sharing.arrived = link;
                 Vec::new()
             }
-            Action::MakeOffer(model) => {
-                self.sharing.exchange = Some((model, Exchange::Making));
-                vec![Effect::MakeOffer(model)]
-            }
-            Action::TakeAnswer(model, code) => {
-                self.sharing.exchange = Some((model, Exchange::Making));
-                vec![Effect::TakeAnswer(model, code)]
-            }
-            Action::Exchanged(model, exchange) => {
-                self.sharing.exchange = Some((model, exchange));
-                Vec::new()
-            }
+            Action::MakeOffer(model) => self.meet(Meeting::Offer { model }),
+            Action::TakeAnswer(model, code) => self.meet(Meeting::Take { model, code }),
             Action::TrackerSaid {
                 model,
                 counts,
@@ -236,10 +251,16 @@ impl App {
             false => self.import(invite.name, Origin::Invite(invited)),
         };
         if let Some(code) = code.filter(|_| self.imports.running()) {
-            self.sharing.exchange = Some((model, Exchange::Making));
-            effects.push(Effect::AnswerCode(model, code));
+            effects.extend(self.meet(Meeting::Answer { model, code }));
         }
         effects
+    }
+
+    /// The page with the connections does it, which may be another tab's.
+    fn meet(&mut self, meeting: Meeting) -> Vec<Effect> {
+        self.sharing.exchange = Some((meeting.model(), Exchange::Making));
+        let meet = Command::Swarm(SwarmCommand::Meet(meeting));
+        self.send(meet).into_iter().collect()
     }
 
     pub(super) fn heard_of_peers(&mut self, now: Millis, event: SwarmEvent) -> Vec<Effect> {
@@ -269,14 +290,14 @@ impl App {
                     self.sharing.exchange = None;
                 }
             }
-            SwarmEvent::Close { .. } => {}
+            SwarmEvent::Met { model, met } => self.sharing.exchange = Some((model, met.into())),
+            SwarmEvent::Close { link, why, is_lie } => {
+                if is_lie {
+                    self.notices.add(text::peer_lied(link, &why));
+                }
+            }
+            SwarmEvent::Meet(_) => {}
         }
         Vec::new()
     }
-}
-
-/// The worker's numbers do not matter to a person; why a code is of no use does.
-pub fn exchange_failed(error: &AppError) -> Exchange {
-    let report = text::report(error);
-    Exchange::Failed(format!("{} {}", report.what, report.remedy))
 }

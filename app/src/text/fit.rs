@@ -99,6 +99,9 @@ pub fn lever(lever: &Lever) -> (&'static str, String) {
     let does = match (wish.residency, wish.kv_format) {
         (Residency::Full, KvFormat::Int8) => "Remember with less precision",
         (Residency::Full, _) => "Remember less",
+        (Residency::Hybrid, KvFormat::Int8) => {
+            "Keep a part of it in memory, and remember with less precision"
+        }
         (Residency::Hybrid, _) => "Keep a part of it in memory",
         (Residency::Paged, KvFormat::Int8) => "Read as it goes, and remember with less precision",
         (Residency::Paged, _) => "Read it from this device as it goes",
@@ -113,4 +116,49 @@ pub fn lever(lever: &Lever) -> (&'static str, String) {
         costs.push_str(&slow);
     }
     (does, costs)
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::Wish;
+    use protocol::abi::Plan;
+
+    use super::*;
+
+    /// Whatever a way costs stands beside its button: precision, room, or time.
+    #[test]
+    fn every_way_says_what_it_costs() {
+        let offered = [
+            (KvFormat::F16, Residency::Full),
+            (KvFormat::Int8, Residency::Full),
+            (KvFormat::F16, Residency::Hybrid),
+            (KvFormat::Int8, Residency::Hybrid),
+            (KvFormat::F16, Residency::Paged),
+            (KvFormat::Int8, Residency::Paged),
+        ];
+        for (kv_format, residency) in offered {
+            let plan = Plan {
+                total: 21_000_000,
+                context: 512,
+                streamed: match residency {
+                    Residency::Full => 0,
+                    Residency::Hybrid | Residency::Paged => 7_000_000,
+                },
+                ..Plan::default()
+            };
+            let wish = Wish {
+                context: 512,
+                kv_format,
+                residency,
+            };
+            let report = FitReport::of(&plan, None);
+            let (does, costs) = lever(&Lever { wish, report });
+            let is_coarse = does.contains("less precision");
+            assert_eq!(is_coarse, kv_format == KvFormat::Int8, "{does}");
+            let is_slow = costs.contains("Slower: reads 7.0 MB for each token");
+            assert_eq!(is_slow, residency != Residency::Full, "{costs}");
+            assert!(costs.contains("Takes 21.0 MB"), "{costs}");
+            assert!(costs.contains("512 tokens"), "{costs}");
+        }
+    }
 }

@@ -154,6 +154,7 @@ pub fn diagnostics(known: &Known, utc: &dyn Fn(u64) -> String) -> String {
         "state": diagnostics.state,
         "memory_bytes": diagnostics.fit.map(|fit| fit.total),
         "memory_limit_bytes": diagnostics.fit.map(|fit| fit.limit),
+        "blocks_read_ahead": diagnostics.read_ahead,
         "kernel_calls": {
             "scalar": diagnostics.scalar_calls,
             "simd": diagnostics.simd_calls,
@@ -271,6 +272,7 @@ mod tests {
             simd_calls: 0,
             relaxed_calls: 0,
             fit: None,
+            read_ahead: 0,
             stored_bytes: 0,
             state: "Unloaded".into(),
             now_ms: 5_000,

@@ -11,6 +11,12 @@ pub const WHAT_A_PEER_LEARNS: &str = "Whoever connects learns this device’s ne
      that it has this model. A tracker learns the address, too, but not which model it is. \
      Conversations are never shared.";
 
+/// What a person should know before naming such a server.
+pub const BEYOND_ROUTERS: &str = "In one network nothing is needed. Browsers behind different \
+     routers may need a STUN server, which tells each its public address, or a TURN server, which \
+     passes on bytes that only the two can read. Whoever runs the server learns this device’s \
+     address. None is asked unless it is named here.";
+
 pub const BY_CODE: &str = "Without any server: the link now holds an offer of this page. Give it \
      to one person, who opens it or pastes it into Receive, and gives a code back.";
 
@@ -21,6 +27,16 @@ pub fn invite_refused(error: &P2pError) -> ErrorReport {
         stage: Stage::Import,
         what: format!("This link leads to no model: {error}."),
         remedy: "Copy the whole link, or ask for it again.".into(),
+    }
+}
+
+/// A peer that sent what is not the model's, in the worker's words.
+pub fn peer_lied(link: u32, why: &str) -> ErrorReport {
+    ErrorReport {
+        code: TrResult::Source,
+        stage: Stage::Import,
+        what: format!("Peer {link} was left: {why}."),
+        remedy: "Nothing of it was kept, and others are asked. There is nothing to do.".into(),
     }
 }
 

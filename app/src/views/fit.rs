@@ -117,10 +117,11 @@ pub fn Ways() -> impl IntoView {
         let ways = fit
             .levers
             .iter()
-            .map(|lever| way(page, *lever))
+            .enumerate()
+            .map(|(at, lever)| way(page, *lever, if at == 0 { "primary" } else { "" }))
             .collect_view();
         Some(view! {
-            <section class="notice plain ways" id="ways" role="status">
+            <section class="notice plain fitting" id="ways" role="status">
                 <div>
                     <p class="notice-title">{fit.name.clone()}" does not fit as it is"</p>
                     <p>{why}</p>
@@ -140,12 +141,13 @@ pub fn Ways() -> impl IntoView {
     }
 }
 
-fn way(page: Page, lever: Lever) -> impl IntoView {
+/// The mildest way stands first and looks like it.
+fn way(page: Page, lever: Lever, class: &'static str) -> impl IntoView {
     let (does, costs) = text::lever(&lever);
     view! {
         <li>
             <button
-                class="primary"
+                class=class
                 type="button"
                 on:click=move |_| page.act(Action::TakeAs(lever.wish))
             >

@@ -28,8 +28,7 @@ pub fn Space() -> impl IntoView {
                 </div>
             })}
             <p class="muted">
-                {move || kind.get().map_or("", text::storage)}
-                ". "
+                {move || kind.get().map(|kind| format!("{}. ", text::storage(kind)))}
                 <span id="kept">{move || text::kept(kind.get(), durability.get().persisted)}</span>
             </p>
             <AskToKeep/>

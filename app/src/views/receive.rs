@@ -1,10 +1,11 @@
 //! Taking a model from another browser, by its link.
 
 use leptos::ev::SubmitEvent;
-use leptos::html::{Input, Textarea};
+use leptos::html::{Input, P, Textarea};
 use leptos::prelude::*;
 
 use super::message::Copy;
+use super::routers::Routers;
 use super::share::picture;
 use crate::page::{Page, fresh_seed};
 use crate::state::{Action, Exchange, Origin, read_pasted};
@@ -66,6 +67,7 @@ pub fn Receive() -> impl IntoView {
                     <button id="receive-start" class="primary" type="submit">"Receive"</button>
                 </div>
             </form>
+            <Routers/>
         </section>
     }
 }
@@ -110,15 +112,22 @@ pub fn FromPeers() -> impl IntoView {
 
 #[component]
 fn Answer(code: String) -> impl IntoView {
+    let words = NodeRef::<P>::new();
+    // It stands above the form where the link was pasted, out of sight on most screens.
+    Effect::new(move |_| {
+        if let Some(words) = words.get() {
+            words.scroll_into_view();
+        }
+    });
     let shown = code.clone();
     let copied = code.clone();
     view! {
-        <p>"Give this code back to whoever sent the link:"</p>
+        <p id="receive-back" node_ref=words>"Give this code back to whoever sent the link:"</p>
         <div class="share-row">
             <textarea id="receive-answer" rows="3" readonly=true prop:value=shown></textarea>
             <Copy words=Signal::derive(move || copied.clone()) label="Copy code"/>
         </div>
-        <details class="code">
+        <details>
             <summary>"Show as a QR code"</summary>
             {picture(&code)}
         </details>

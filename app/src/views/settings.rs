@@ -57,8 +57,10 @@ pub fn SettingsPanel() -> impl IntoView {
                 class="quiet"
                 type="button"
                 on:click=move |_| {
-                    let last_model = page.app.with_untracked(|app| app.settings.last_model);
-                    let settings = Settings { last_model, ..Settings::default() };
+                    // What is not shown here stays.
+                    let Settings { last_model, ice_servers, .. } =
+                        page.app.with_untracked(|app| app.settings.clone());
+                    let settings = Settings { last_model, ice_servers, ..Settings::default() };
                     page.act(Action::Configure(settings));
                 }
             >

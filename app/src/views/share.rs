@@ -83,7 +83,7 @@ fn Panel(model: ModelSummary) -> impl IntoView {
                 />
                 <Copy words=link label="Copy link"/>
             </div>
-            <details class="code">
+            <details>
                 <summary>"Show as a QR code"</summary>
                 {move || picture(&link.get())}
             </details>
@@ -131,7 +131,7 @@ pub fn picture(words: &str) -> impl IntoView + use<> {
 }
 
 fn change(page: Page, id: ModelId, change: impl FnOnce(&mut ShareWish)) {
-    let wish = page.app.with_untracked(|app| app.sharing.wish(id).cloned());
+    let wish = page.app.with_untracked(|app| app.sharing.wish(id));
     if let Some(mut wish) = wish {
         change(&mut wish);
         let seed = fresh_seed();
@@ -147,7 +147,7 @@ fn change(page: Page, id: ModelId, change: impl FnOnce(&mut ShareWish)) {
 fn TrackerField(id: ModelId) -> impl IntoView {
     let page = Page::here();
     let field = NodeRef::<Input>::new();
-    let used = page.part(move |app| app.sharing.wish(id).and_then(|wish| wish.tracker.clone()));
+    let used = page.part(move |app| app.sharing.wish(id).and_then(|wish| wish.tracker));
     let save = move |event: SubmitEvent| {
         event.prevent_default();
         let text = field.get_untracked().map(|field| field.value());

@@ -88,6 +88,7 @@ fn a_benchmark_gives_every_figure() {
             scalar_calls: 1,
             simd_calls: 2,
             fit: None,
+            read_ahead: 0,
             stored_bytes: 0,
             state: "Loaded".into(),
             now_ms: 0,

@@ -1,7 +1,7 @@
 //! Models that go to other browsers and come from them.
 
 use p2p::Invite;
-use protocol::{InvitedModel, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
+use protocol::{InvitedModel, Meeting, Met, PeerReport, SwarmCommand, SwarmEvent, SwarmStatus};
 
 use super::*;
 
@@ -93,6 +93,22 @@ fn nothing_is_shared_unasked_and_a_word_ends_it() {
     assert!(app.sharing.wish(model).is_none());
 }
 
+/// By another tab, or because a person allowed it when the model came: here it can be stopped.
+#[test]
+fn what_is_given_without_a_wish_of_this_tab_is_shown() {
+    let mut app = opened(vec![summary(1)]);
+    let model = id(1);
+    app.apply(NOW, status(0, true));
+    assert!(app.sharing.wish(model).is_none());
+    app.apply(NOW, status(0, false));
+    assert_eq!(app.sharing.wish(model), Some(wish(None)));
+    let unshare = Command::Swarm(SwarmCommand::Unshare { model });
+    let effects = app.act(NOW, Action::Unshare(model));
+    assert!(effects.contains(&Effect::Send(unshare)));
+    app.apply(NOW, Event::Swarm(SwarmEvent::Ended { model }));
+    assert!(app.sharing.wish(model).is_none());
+}
+
 #[test]
 fn only_a_whole_model_is_shared() {
     let mut app = opened(vec![partial(1)]);
@@ -137,13 +153,17 @@ fn a_link_begins_an_import_and_a_code_behind_it_a_connection() {
             seed: SEED,
         }),
     });
-    let answer = Effect::AnswerCode(id(1), "code".into());
+    let answer = Effect::Send(Command::Swarm(SwarmCommand::Meet(Meeting::Answer {
+        model: id(1),
+        code: "code".into(),
+    })));
     let effects = receive(&mut app, &link(Some("co\nde")));
     assert_eq!(effects, [import, answer.clone()]);
     assert_eq!(app.sharing.exchange(id(1)), Some(&Exchange::Making));
+    let (model, met) = (id(1), Met::Answer("back".into()));
+    app.apply(NOW, Event::Swarm(SwarmEvent::Met { model, met }));
     let code = Exchange::Answer("back".into());
-    app.act(NOW, Action::Exchanged(id(1), code.clone()));
-    assert_eq!(app.sharing.exchange(id(1)), Some(&code));
+    assert_eq!(app.sharing.exchange(model), Some(&code));
     // Connected, the codes have done their work.
     app.apply(NOW, status(0, true));
     app.apply(NOW, status(1, true));

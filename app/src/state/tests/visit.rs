@@ -185,6 +185,41 @@ fn a_model_that_does_not_fit_leaves_a_reason() {
     assert_eq!(app.phase(), Phase::Loading);
 }
 
+/// Where the ways in which it would fit are shown, they are the whole message.
+#[test]
+fn what_does_not_fit_is_told_once() {
+    for has_fit in [false, true] {
+        let mut app = opened(vec![summary(1)]);
+        app.act(NOW, Action::Load(id(1)));
+        if has_fit {
+            let fit = protocol::Fit {
+                model: Some(id(1)),
+                name: "model-1".into(),
+                report: protocol::FitReport::of(&Default::default(), None),
+                over: Some(protocol::Short {
+                    region: 0,
+                    left: 1,
+                    needed: 2,
+                }),
+                levers: Vec::new(),
+            };
+            app.apply(NOW, Event::Fit(Box::new(fit)));
+        }
+        let error = ErrorReport {
+            stage: protocol::Stage::Plan,
+            ..trouble(TrResult::OutOfMemory)
+        };
+        let subject = Subject::Load(id(1));
+        app.apply(NOW, Event::Failed { subject, error });
+        assert_eq!(app.notices.shown().len(), usize::from(!has_fit));
+        assert_eq!(app.phase(), Phase::Failed);
+        // Any other failure is told in any case.
+        let error = trouble(TrResult::Storage);
+        app.apply(NOW, Event::Failed { subject, error });
+        assert_eq!(app.notices.shown().len(), 1 + usize::from(!has_fit));
+    }
+}
+
 #[test]
 fn deleting_the_loaded_model_unloads_it_first() {
     let mut app = chatting();
