@@ -110,11 +110,8 @@ fn checkout() -> &'static Path {
 fn target() -> Result<PathBuf> {
     let here = std::env::current_exe().map_err(E2eError::io(Path::new("this program")))?;
     let folder = here.parent().and_then(Path::file_name);
-    let depth = if folder == Some("deps".as_ref()) {
-        3
-    } else {
-        2
-    };
+    let is_below = folder.is_some_and(|folder| folder == "deps" || folder == "examples");
+    let depth = if is_below { 3 } else { 2 };
     let target = here.ancestors().nth(depth).map(Path::to_owned);
     target.ok_or(E2eError::Missing {
         path: here,

@@ -30,7 +30,7 @@ pub enum Act {
     Chunked,
     /// A web page with status 200.
     Page,
-    /// Breaks off after so many bytes of the body.
+    /// Breaks off after so many bytes of the body, when they have had time to be read.
     Short(usize),
     /// So many bytes more than the range has.
     Long(usize),
@@ -45,6 +45,10 @@ pub enum Act {
     /// Is good, but waits so many milliseconds after every 64 KiB.
     Trickle(u64),
 }
+
+/// When an answer breaks off, a browser drops what of it nobody has read yet (WHATWG Streams: a
+/// stream that fails empties its queue); whether it was read is no matter of luck after this time.
+const BEFORE_BREAKING_OFF: Duration = Duration::from_millis(500);
 
 /// A file and what becomes of requests for it.
 #[derive(Clone)]
@@ -62,7 +66,7 @@ pub struct Asked {
     pub path: String,
     pub range: Option<(u64, u64)>,
     pub act: Act,
-    /// Bytes of the file that went out, from the first one named here.
+    /// Bytes of the file that went out or are going out, from the first one named here.
     pub first: u64,
     pub sent: u64,
     /// When the last of them went out.
@@ -192,17 +196,12 @@ impl Scripted {
         };
         stream.write_all(head.as_bytes())?;
         for portion in bytes.chunks(64 * 1024) {
-            if act == Act::Chunked {
-                write!(stream, "{:x}\r\n", portion.len())?;
-            }
-            stream.write_all(portion)?;
-            if act == Act::Chunked {
-                stream.write_all(b"\r\n")?;
-            }
-            {
-                let asked = &mut self.state().asked[index];
-                asked.sent += portion.len() as u64;
-                asked.last = SystemTime::now();
+            // Counted first: who has all bytes may look before this thread goes on.
+            self.count(index, |sent| sent + portion.len() as u64);
+            let written = send(&mut stream, portion, act == Act::Chunked);
+            if written.is_err() {
+                self.count(index, |sent| sent - portion.len() as u64);
+                return written;
             }
             if let Act::Trickle(ms) = act {
                 std::thread::sleep(Duration::from_millis(ms));
@@ -211,8 +210,28 @@ impl Scripted {
         if act == Act::Chunked {
             stream.write_all(b"0\r\n\r\n")?;
         }
+        if matches!(act, Act::Short(_)) {
+            std::thread::sleep(BEFORE_BREAKING_OFF);
+        }
         stream.shutdown(Shutdown::Write)
     }
+
+    fn count(&self, index: usize, change: impl Fn(u64) -> u64) {
+        let asked = &mut self.state().asked[index];
+        asked.sent = change(asked.sent);
+        asked.last = SystemTime::now();
+    }
+}
+
+fn send(stream: &mut TcpStream, portion: &[u8], is_chunk: bool) -> std::io::Result<()> {
+    if is_chunk {
+        write!(stream, "{:x}\r\n", portion.len())?;
+    }
+    stream.write_all(portion)?;
+    if is_chunk {
+        stream.write_all(b"\r\n")?;
+    }
+    Ok(())
 }
 
 /// The head, the file position of the body's first byte, and the body. No head: no answer.

@@ -81,6 +81,7 @@ fn files_have_their_media_types() {
         (&lane, "application/wasm"),
         ("/manifest.webmanifest", "application/manifest+json"),
         ("/models/catalogue.json", "application/json"),
+        (MODEL, "application/octet-stream"),
     ] {
         let reply = get(&server.host, path, &[]).unwrap();
         assert_eq!(reply.status, 200, "{path}");
@@ -110,6 +111,62 @@ fn models_come_in_ranges_that_can_be_trusted() {
     let beyond = format!("bytes={whole}-");
     let reply = get(&server.host, MODEL, &[("Range", &beyond)]).unwrap();
     assert_eq!(reply.status, 416);
+}
+
+/// RFC 9110, sections 14.1.2 (a suffix longer than the file is the file), 14.2 (an unknown unit is
+/// ignored) and 13.1.5 (a part only of what the client has the beginning of).
+#[test]
+fn a_part_is_sent_only_to_whom_it_belongs() {
+    let server = Server::start(Options::default()).unwrap();
+    const SMALL: &str = "/manifest.webmanifest";
+    for path in [SMALL, MODEL] {
+        let whole = get(&server.host, path, &[]).unwrap();
+        let len = whole.body.len();
+        let (tag, date) = (whole.header("etag"), whole.header("last-modified"));
+        assert!(
+            tag.starts_with('"') && !date.is_empty(),
+            "{path}: {tag} {date}"
+        );
+
+        let suffix = format!("bytes=-{}", len + 1);
+        let reply = get(&server.host, path, &[("Range", &suffix)]).unwrap();
+        assert_eq!(reply.status, 206, "{path}");
+        let all = format!("bytes 0-{}/{len}", len - 1);
+        assert_eq!(reply.header("content-range"), all);
+        assert!(reply.body == whole.body, "{path}");
+        let nothing = get(&server.host, path, &[("Range", "bytes=-0")]).unwrap();
+        assert_eq!(nothing.status, 416, "{path}");
+
+        for range in ["lines=1-2", "bytes 0-1"] {
+            let reply = get(&server.host, path, &[("Range", range)]).unwrap();
+            assert_eq!(
+                (reply.status, reply.body.len()),
+                (200, len),
+                "{path} {range}"
+            );
+        }
+        let reply = get(&server.host, path, &[("Range", "Bytes=1-2")]).unwrap();
+        assert!(
+            reply.status == 206 && reply.body == whole.body[1..=2],
+            "{path}"
+        );
+
+        let weak = format!("W/{tag}");
+        let never = "Thu, 01 Jan 1970 00:00:00 GMT";
+        for (validator, range, status) in [
+            (tag, "bytes=1-2", 206),
+            (date, "bytes=1-2", 206),
+            ("\"another\"", "bytes=1-2", 200),
+            (&weak, "bytes=1-2", 200),
+            (never, "bytes=1-2", 200),
+            ("\"another\"", "bytes=99999999999-", 200),
+            (tag, "bytes=99999999999-", 416),
+        ] {
+            let asked = [("Range", range), ("If-Range", validator)];
+            let reply = get(&server.host, path, &asked).unwrap();
+            assert_eq!(reply.status, status, "{path} {validator} {range}");
+        }
+    }
 }
 
 #[test]
@@ -153,6 +210,10 @@ fn nothing_outside_the_folders_is_served() {
         "/models/../../Cargo.toml",
         "/models/..%2f..%2fCargo.toml",
         "/models/SmolLM2-135M-Instruct.Q4_1.gguf",
+        // What the build left beside the app.
+        "/.stamp",
+        "/%2Estamp",
+        "/%2estamp",
     ] {
         let reply = get(&server.host, path, &[]).unwrap();
         assert!(

@@ -109,7 +109,8 @@ impl<'a> PlainPage<'a> {
                         bytes: Some(bytes),
                     });
                 }
-                Output::Store { piece, bytes } => {
+                Output::Store(whole) => {
+                    let (piece, bytes) = (whole.piece(), whole.into_bytes());
                     self.got.insert(piece, bytes);
                     self.put(Input::Stored { piece });
                 }
