@@ -72,7 +72,9 @@ fn main() {
                     context,
                     ..INT8
                 };
-                taken_as_planned(header.clone(), options, 1 + usize::from(context == 2048));
+                for workers in [1, 2] {
+                    taken_as_planned(header.clone(), options, workers);
+                }
             }
         }
     }
@@ -143,8 +145,8 @@ fn check(recipe: &Recipe, options: Options) {
     assert_eq!(change.deallocations, 0, "{options:?}");
 }
 
-/// A conversation of 200 turns, begun anew whenever the context is full: what is held after the
-/// first turn is held after the last, and closing gives everything back.
+/// Two conversations of 100 turns each, in turns, each begun anew whenever the context is full: what
+/// is held after the first turn is held after the last, and closing gives everything back.
 fn turns_keep_nothing() {
     let recipe = Recipe {
         context: 160,
@@ -159,14 +161,15 @@ fn turns_keep_nothing() {
         let mut source = models::InMemory(&file);
         load(&mut model, &mut source).unwrap();
         model.ready_from(&mut source).unwrap();
-        let mut ids: Vec<u32> = vec![1, 2, 3];
-        ids.reserve(400);
+        let mut talks: [Vec<u32>; 2] = [vec![1, 2, 3], vec![4, 5, 6]];
+        talks.iter_mut().for_each(|ids| ids.reserve(400));
         for turn in 0..200 {
+            let ids = &mut talks[turn as usize % 2];
             if ids.len() + 20 > 160 {
                 ids.truncate(3);
             }
             ids.extend([turn % 50, 7, 9]);
-            model.begin(greedy(&model, &ids, 8)).unwrap();
+            model.begin(greedy(&model, ids, 8)).unwrap();
             loop {
                 let step = model.step_from(&mut source).unwrap();
                 ids.extend((step.has_token == 1).then_some(step.token));
@@ -182,7 +185,12 @@ fn turns_keep_nothing() {
                 _ => {}
             }
         }
-        drop(model);
+        drop((model, talks));
+        let change = held.change();
+        assert_eq!(
+            change.bytes_allocated, change.bytes_deallocated,
+            "{residency:?}"
+        );
     }
     assert_eq!(before, after);
 }

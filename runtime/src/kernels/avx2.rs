@@ -142,6 +142,14 @@ impl Lanes for Eight {
     }
 
     #[inline(always)]
+    unsafe fn fetch(from: Places) {
+        for from in from {
+            // SAFETY: the trait's contract; this instruction reads nothing and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
+        }
+    }
+
+    #[inline(always)]
     unsafe fn groups_f32(from: Places) -> Eight {
         // SAFETY: the trait's contract.
         unsafe { Eight(_mm256_loadu2_m128(from[1].cast(), from[0].cast())) }

@@ -49,6 +49,11 @@ pub(super) trait Lanes: Copy {
     /// `2 * LEN` signed bytes.
     unsafe fn load_two_i8(from: *const i8) -> [Self; 2];
 
+    /// Asks for the memory at these places, which need not be there, where an instruction does so
+    /// without waiting for it.
+    #[inline(always)]
+    unsafe fn fetch(_from: Places) {}
+
     /// Four floats (16 bytes) for each group.
     unsafe fn groups_f32(from: Places) -> Self;
     /// Four finite f16 (8 bytes) for each group, exactly: weights and scales that are not finite

@@ -20,6 +20,12 @@ const TOKENS: usize = 8;
 /// Blocks of columns that are packed at a time: with eight tokens 20 to 46 KB on the stack, which
 /// is most of a nearest cache.
 const BLOCKS: usize = 32;
+/// How far before its use a stream of weights is asked for, for one token, whose products wait for
+/// memory more than they compute: beyond the two groups that a stream of 576 columns reads at once.
+const AHEAD: usize = 3072;
+/// Bytes that come from memory together. A block of 72 or 80 has parts of two such lines, and the
+/// next block asks for the second.
+const LINE: usize = 64;
 
 type Packed<D> = [MaybeUninit<PackedBlock<<D as Dot>::Codes>>; TOKENS * BLOCKS];
 
@@ -164,6 +170,12 @@ impl<'a, C: Codec, D: Dot> Int8<'a, C, D> {
             for _ in 0..count {
                 // Written out: as a loop, the compiler leaves it one, with its sums in memory.
                 if G == 4 && T == 1 {
+                    for w in w {
+                        D::L::fetch(w.map(|w| w.wrapping_add(AHEAD)));
+                        if C::BYTES > 2 * LINE {
+                            D::L::fetch(w.map(|w| w.wrapping_add(AHEAD + LINE)));
+                        }
+                    }
                     let sums = C::dot_of_four::<D>([w[0], w[1], w[2], w[3]], x);
                     add_scaled::<C, D, T, NORMAL>(&mut acc[0], [sums[0]; T], &mut w[0], x);
                     add_scaled::<C, D, T, NORMAL>(&mut acc[1], [sums[1]; T], &mut w[1], x);
