@@ -45,12 +45,12 @@ const WATCH: &str = "
 const PLAIN_OFFER: &str = "
     const connection = window.plain = new RTCPeerConnection();
     const channel = window.channel = connection.createDataChannel('plain');
-    channel.bufferedAmountLowThreshold = 65536;
+    channel.bufferedAmountLowThreshold = 262144;
     window.sending = new Promise((resolve) => {
         channel.onopen = async () => {
             const message = new Uint8Array(49158);
             for (let left = args[0]; left > 0; left -= message.length) {
-                while (channel.bufferedAmount + message.length > 262144) {
+                while (channel.bufferedAmount + message.length > 524288) {
                     await new Promise((low) => { channel.onbufferedamountlow = low; });
                 }
                 channel.send(message);

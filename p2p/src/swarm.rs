@@ -184,6 +184,11 @@ impl Swarm {
         arriving + self.shelf.held() + self.storing.values().sum::<u64>()
     }
 
+    /// Peers and servers of [`Swarm::status`].
+    pub fn links(&self) -> usize {
+        self.peers.len() + self.servers.len()
+    }
+
     pub fn status(&self) -> Status {
         let peers = self.peers.iter().map(|(link, peer)| peer.status(*link));
         let servers = self.servers.iter().map(|(link, server)| PeerStatus {

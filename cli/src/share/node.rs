@@ -243,7 +243,10 @@ impl Node {
     fn obey(&mut self, watcher: &mut dyn Watcher) -> Result<(), Failure> {
         while let Some(output) = self.swarm.poll() {
             match output {
-                Output::Send { link, bytes } => {
+                Output::Send { link, mut bytes } => {
+                    if let Shelf::Finished(finished) = &self.shelf {
+                        finished.twist(&mut bytes);
+                    }
                     if let Some(connection) = self.connections.get(&link) {
                         connection.send(bytes);
                     }

@@ -43,7 +43,7 @@ pub fn seed(args: &Seed) -> Result<(), Failure> {
     );
     println!("Root: {}", id.root);
     println!("Peers learn the address of this machine, and that it has this model.");
-    let shelf = Finished::open(&args.model, layer.clone(), args.lie)?;
+    let shelf = Finished::open(&args.model, layer.id, args.lie)?;
     super::on_runtime(async move {
         let mut node = Node::new(id, Shelf::Finished(shelf), args.reach.reach()?)?;
         node.put(Input::Layer(layer));

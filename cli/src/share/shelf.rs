@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use format::{ModelId, PieceIndex, PieceLayer, VerifiedPiece, piece_hash};
+use format::{ModelId, PieceIndex, PieceLayer, VerifiedPiece};
+use p2p::Message;
 use store::{Catalog, FolderCatalog, FolderDisk, Found, Import, StoreError, names};
 
 use crate::failure::Failure;
@@ -12,8 +13,8 @@ use crate::failure::Failure;
 /// A finished file that is given to others.
 pub struct Finished {
     file: File,
-    layer: PieceLayer,
-    /// Gives a wrong byte in every piece, to see what others do.
+    id: ModelId,
+    /// Gives a wrong byte in every message of leaves, to see what others do.
     lies: bool,
 }
 
@@ -28,21 +29,22 @@ pub struct Arriving {
 }
 
 impl Finished {
-    pub fn open(path: &Path, layer: PieceLayer, lies: bool) -> Result<Finished, Failure> {
+    pub fn open(path: &Path, id: ModelId, lies: bool) -> Result<Finished, Failure> {
         let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-        Ok(Finished { file, layer, lies })
+        Ok(Finished { file, id, lies })
     }
 
-    /// A piece whose bytes are still those of the model.
+    /// A piece as it lies there; the swarm looks whether it is still the model's.
     pub fn read(&mut self, piece: PieceIndex) -> Option<Vec<u8>> {
-        let mut bytes = read_piece(&mut self.file, self.layer.id, piece)?;
-        if self.lies {
-            let last = bytes.last_mut()?;
+        read_piece(&mut self.file, self.id, piece)
+    }
+
+    /// What goes out instead of a message.
+    pub fn twist(&self, bytes: &mut [u8]) {
+        let is_leaves = matches!(Message::decode(bytes), Ok(Message::Leaves { .. }));
+        if let Some(last) = bytes.last_mut().filter(|_| self.lies && is_leaves) {
             *last ^= 1;
-            return Some(bytes);
         }
-        let wanted = self.layer.hashes().get(piece.0 as usize)?;
-        (piece_hash(&bytes, self.layer.id.length) == *wanted).then_some(bytes)
     }
 }
 

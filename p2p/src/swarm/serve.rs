@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use format::{Digest, LEAF_BYTES, LEAVES_PER_PIECE, PieceIndex, leaf_hashes};
+use format::{Digest, LEAF_BYTES, LEAVES_PER_PIECE, PieceIndex, leaf_hashes, piece_hash_of_leaves};
 
 use super::arriving::{leaf_count, leaf_len};
 use super::peer::Peer;
@@ -11,8 +11,9 @@ use crate::door::{LinkId, Output, Sharing};
 use crate::wire::{LAYER_HASHES_MAX, LEAVES_PER_MESSAGE, Message, Reject, Run};
 use crate::{Fault, PieceSet};
 
-/// Bytes that may wait in a connection's own queue.
-pub const UNSENT_BYTES_MAX: u64 = 256 * 1024;
+/// Bytes that may wait in a connection's own queue: several answers to the news that half of it has
+/// left, which goes through a page and a worker, and still a small part of a second on a slow line.
+pub const UNSENT_BYTES_MAX: u64 = 512 * 1024;
 /// Leaves that a peer may have asked for; four times what ours ask.
 const QUEUED_MAX: usize = 256;
 /// Whole pieces in memory to be given out.
@@ -46,7 +47,8 @@ pub struct Shelf {
 
 struct Shelved {
     bytes: Vec<u8>,
-    hashes: Option<Vec<Digest>>,
+    /// Of its leaves.
+    hashes: Vec<Digest>,
     used: u64,
 }
 
@@ -56,7 +58,7 @@ impl Shelf {
         bytes.sum::<usize>() as u64
     }
 
-    fn put(&mut self, piece: PieceIndex, bytes: Vec<u8>) {
+    fn put(&mut self, piece: PieceIndex, bytes: Vec<u8>, hashes: Vec<Digest>) {
         if self.pieces.len() >= SHELF_PIECES {
             let oldest = self.pieces.iter().min_by_key(|(_, shelved)| shelved.used);
             if let Some(oldest) = oldest.map(|(piece, _)| *piece) {
@@ -65,7 +67,6 @@ impl Shelf {
         }
         self.uses += 1;
         let used = self.uses;
-        let hashes = None;
         self.pieces.insert(
             piece,
             Shelved {
@@ -185,12 +186,26 @@ impl Swarm {
 
     pub(super) fn on_read(&mut self, piece: PieceIndex, bytes: Option<Vec<u8>>) {
         let was_asked = self.shelf.reading.remove(&piece);
-        let (_, len) = self.id.piece_range(piece);
-        match bytes.filter(|bytes| bytes.len() as u32 == len) {
-            Some(bytes) if was_asked => self.shelf.put(piece, bytes),
-            Some(_) => {}
+        if !was_asked && bytes.is_some() {
+            return;
+        }
+        match bytes.and_then(|bytes| self.checked(piece, bytes)) {
+            Some((bytes, hashes)) => self.shelf.put(piece, bytes, hashes),
             None => self.withdraw(piece),
         }
+    }
+
+    /// With the hashes of its leaves, if the bytes are still the model's: whoever gave what rotted
+    /// on a disk would be taken for a liar.
+    fn checked(&self, piece: PieceIndex, bytes: Vec<u8>) -> Option<(Vec<u8>, Vec<Digest>)> {
+        let want = self.layer.as_ref()?.hashes().get(piece.0 as usize)?;
+        let (_, len) = self.id.piece_range(piece);
+        if bytes.len() as u32 != len {
+            return None;
+        }
+        let hashes = leaf_hashes(&bytes);
+        let is_right = piece_hash_of_leaves(&hashes, self.id.length) == *want;
+        is_right.then_some((bytes, hashes))
     }
 
     /// The piece is not here any more.
@@ -290,9 +305,7 @@ impl Swarm {
     fn hashes_message(&mut self, piece: PieceIndex) -> Option<(Vec<u8>, usize)> {
         self.read(piece);
         let shelved = self.shelf.get(piece)?;
-        let bytes = &shelved.bytes;
-        let hashes = shelved.hashes.get_or_insert_with(|| leaf_hashes(bytes));
-        let hashes: Vec<[u8; 32]> = hashes.iter().map(|hash| hash.0).collect();
+        let hashes: Vec<[u8; 32]> = shelved.hashes.iter().map(|hash| hash.0).collect();
         let hashes = &hashes;
         Some((Message::Hashes { piece, hashes }.encode(), 1))
     }

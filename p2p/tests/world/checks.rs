@@ -44,7 +44,7 @@ impl Checks {
         *unsent += bytes.len() as u64;
         // Short messages do not wait for long ones.
         assert!(
-            *unsent <= (256 + 64) * 1024,
+            *unsent <= (512 + 64) * 1024,
             "seed {seed}: {unsent} bytes wait"
         );
         match Message::decode(bytes).unwrap() {
