@@ -54,10 +54,12 @@ impl Link {
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |message: MessageEvent| {
             let data = message.data();
             match data.dyn_ref::<Array>() {
-                Some(pair) if pair.get(0).as_f64().is_some() => {
-                    if let (Some(link), Ok(bytes)) = (pair.get(0).as_f64(), pair.get(1).dyn_into())
-                    {
-                        tell(Word::ToPeer(link as u32, bytes));
+                Some(mail) if mail.get(0).as_f64().is_some() => {
+                    for at in (0..mail.length()).step_by(2) {
+                        let (link, bytes) = (mail.get(at).as_f64(), mail.get(at + 1).dyn_into());
+                        if let (Some(link), Ok(bytes)) = (link, bytes) {
+                            tell(Word::ToPeer(link as u32, bytes));
+                        }
                     }
                 }
                 Some(pair) => match (pair.get(0).as_string(), pair.get(1).dyn_into::<Blob>()) {

@@ -36,7 +36,7 @@ use crate::words;
 use fetches::Fetches;
 use files::{BrowserDisk, Directory};
 use lanes::{LaneFailure, Wish};
-use peers::Snapshots;
+use peers::{Mail, Snapshots};
 use remembered::Remembered;
 use sources::Sources;
 use tabs::{Files, tab_of};
@@ -236,16 +236,17 @@ impl Worker {
         }
         let now_ms = self.now_ms();
         self.session.borrow_mut().handle(now_ms, input);
+        let mail = Mail::default();
         loop {
             // The session is not borrowed while its wish is fulfilled.
             let Some(output) = self.session.borrow_mut().poll() else {
-                return;
+                return self.post(&mail);
             };
-            self.perform(output);
+            self.perform(output, &mail);
         }
     }
 
-    fn perform(self: &Rc<Self>, output: Output) {
+    fn perform(self: &Rc<Self>, output: Output, mail: &Mail) {
         match output {
             Output::Event(event) => self.tab(TabInput::Session(event)),
             Output::Address { source, url } => self.sources.name(source, &url),
@@ -302,7 +303,7 @@ impl Worker {
             }
             Output::HandOut(model) => self.hand_out(model),
             Output::EngineLost => self.replace_engine(),
-            Output::PeerSend { link, bytes } => self.pass_to_peer(link, &bytes),
+            Output::PeerSend { link, bytes } => mail.put(link, &bytes),
             Output::ReadStored { model, piece } => self.read_stored(model, piece),
             Output::ReleaseStored(model) => self.snapshots.forget(model),
             Output::ForgetFailures => {

@@ -21,7 +21,7 @@ use crate::page::Page;
 
 const CHANNEL: &str = "slm";
 /// So much may wait before the worker is told that it went down again.
-const LOW_BYTES: u32 = 128 * 1024;
+const LOW_BYTES: u32 = 256 * 1024;
 /// How long a browser may look for its own addresses.
 const GATHER_MS: i32 = 5_000;
 const GATHER_STEP_MS: i32 = 50;

@@ -73,7 +73,7 @@ impl Entry {
     }
 
     fn links(&self) -> usize {
-        self.swarm.status().peers.len()
+        self.swarm.links()
     }
 
     fn status(&self) -> SwarmStatus {

@@ -38,15 +38,31 @@ pub fn said(data: &JsValue) -> Option<(u32, Vec<u8>)> {
     Some((link as u32, Uint8Array::new(&bytes).to_vec()))
 }
 
-impl Worker {
-    pub(super) fn pass_to_peer(&self, link: u32, bytes: &[u8]) {
+/// What goes to peers in one message to the page: a connection's number, its bytes, and so on.
+/// A message to another thread costs as much as the bytes in it.
+#[derive(Default)]
+pub struct Mail {
+    message: Array,
+    transfer: Array,
+}
+
+impl Mail {
+    pub fn put(&self, link: u32, bytes: &[u8]) {
         let buffer = Uint8Array::from(bytes).buffer();
-        let message = Array::of2(&link.into(), &buffer);
-        let transfer = Array::of1(&buffer);
-        // Without its page this worker ends, too.
-        self.scope
-            .post_message_with_transfer(&message, &transfer)
-            .unwrap_or_default();
+        self.message.push(&link.into());
+        self.message.push(&buffer);
+        self.transfer.push(&buffer);
+    }
+}
+
+impl Worker {
+    pub(super) fn post(&self, mail: &Mail) {
+        if mail.message.length() > 0 {
+            // Without its page this worker ends, too.
+            self.scope
+                .post_message_with_transfer(&mail.message, &mail.transfer)
+                .unwrap_or_default();
+        }
     }
 
     pub(super) fn read_stored(self: &Rc<Self>, model: ModelId, piece: PieceIndex) {
