@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::args::{Convert, Quantize};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 
 /// A source on disk: its files in the order that the converter knows them by.
 struct Source {
@@ -38,7 +39,9 @@ pub fn convert(args: &Convert) -> Result<(), Failure> {
     for output in [&args.output, &part] {
         crate::output::keep_input(output, &source.paths)?;
     }
-    let ended = write(&mut source, converter, &part, args.json).and_then(|written| {
+    let interrupt = Interrupt::watch()?;
+    let written = write(&mut source, converter, &part, &interrupt, args.json);
+    let ended = written.and_then(|written| {
         let renamed = std::fs::rename(&part, &args.output);
         renamed.map_err(|error| Failure::file(&args.output, &error))?;
         Ok(written)
@@ -109,6 +112,7 @@ fn write(
     source: &mut Source,
     mut converter: Converter,
     part: &Path,
+    interrupt: &Interrupt,
     quiet: bool,
 ) -> Result<(Outcome, PieceLayer), Failure> {
     let bar = progress_bar(quiet);
@@ -116,6 +120,7 @@ fn write(
     let mut hasher = Hasher::default();
     let mut output: Option<BufWriter<File>> = None;
     let read = |need: Need, into: &mut [u8]| {
+        interrupt.check()?;
         let index = need.source as usize;
         let file = &mut source.files[index];
         let read = file

@@ -7,6 +7,7 @@ mod eval;
 mod failure;
 mod fit;
 mod inspect;
+mod interrupt;
 mod lines;
 mod model;
 mod output;
