@@ -152,6 +152,7 @@ async fn measure(worker: WorkerLink<'_>, subject: &Subject, mode: Mode, tile: u3
             max_new: subject.steps,
             prefill_tile: tile,
             mode,
+            reuses: false,
         },
     };
     send(worker, &command).await;

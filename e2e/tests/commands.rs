@@ -131,6 +131,7 @@ fn measure(max_new: u32) -> Measure {
         max_new,
         prefill_tile: 0,
         mode: Mode::Int8V1,
+        reuses: false,
     }
 }
 

@@ -4,16 +4,18 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Browser, Engine, Options, Profile, Server, WorkerLink, get, model_slm};
+use e2e::{Browser, Engine, Options, Profile, Server, WorkerLink, eval, get, model_slm};
 use format::Digest;
 use protocol::{
     Catalogue, Command, Event, Figures, FitReport, ImportId, ImportSource, KvFormat, Measure, Mode,
     ModelSummary, RequestId, Residency, Wish, decode, encode,
 };
+use serde_json::json;
 
 const SLOWEST: Duration = Duration::from_secs(120);
 /// What loading may take beside what the plan says.
 const LOADING_BYTES: u64 = 8 * 1024 * 1024;
+const NEW: u32 = 24;
 const SOLO: &str = "?lane=simd128-wasm32";
 const THREADS: &str = "?lane=simd128-threads-wasm32&threads=2";
 /// Megabytes that the lane is given where the model of 98 MB is not to fit.
@@ -70,6 +72,7 @@ async fn agree(engine: Engine) {
         let worker = start(&browser, lane).await;
         let model = import(worker, &server).await;
         let full = whole(worker, &model, (engine, lane), &mut digests).await;
+        formats(worker, &model, (engine, lane)).await;
         let worker = start(&browser, &format!("{lane}{LITTLE}")).await;
         refused(worker, &model).await;
         for residency in [Residency::Hybrid, Residency::Paged] {
@@ -81,6 +84,11 @@ async fn agree(engine: Engine) {
             let fit = load(worker, &model, wish).await;
             assert!(fit.total <= 80_000_000, "{fit:?}");
             let (before, _) = diagnostics(worker).await;
+            // A memory of its own is as large as what it holds.
+            assert!(
+                lane == THREADS || before <= 80_000_000 + LOADING_BYTES,
+                "{before}"
+            );
             for _ in 0..2 {
                 let (digest, rate) = measure(worker).await;
                 println!(
@@ -138,6 +146,40 @@ async fn whole(
         rates.push(rate);
     }
     rates[0]
+}
+
+/// Every format of the cache in every residency is planned as it is taken, and the bits are those
+/// of the native program, whatever the residency.
+async fn formats(worker: WorkerLink<'_>, model: &ModelSummary, (engine, lane): (Engine, &str)) {
+    for (kv_format, name) in [(KvFormat::F32, "f32"), (KvFormat::Int8, "int8")] {
+        let native = native(name);
+        for residency in Residency::ALL {
+            for context in [2048, 8192, 256] {
+                let wish = Wish {
+                    context,
+                    kv_format,
+                    residency,
+                };
+                let fit = load(worker, model, wish).await;
+                assert_eq!(fit.kv_format, kv_format);
+            }
+            let (digest, _) = measure(worker).await;
+            assert_eq!(
+                digest, native,
+                "{engine:?} {lane} {kv_format:?} {residency:?}"
+            );
+        }
+    }
+}
+
+/// Digest of the logits of [`measure`]'s request, with keys and values kept so.
+fn native(kv: &str) -> Digest {
+    let line = json!({ "ids": prompt(), "max_new": NEW, "ignore_eos": true });
+    let arguments = ["--mode", "int8-v1", "--context", "256", "--kv", kv];
+    let answer = eval(&model_slm().unwrap(), &arguments, &[line])
+        .unwrap()
+        .remove(0);
+    Digest::from_hex(answer["logits_sha256"].as_str().unwrap()).unwrap()
 }
 
 async fn start<'a>(browser: &'a Browser, query: &str) -> WorkerLink<'a> {
@@ -215,15 +257,20 @@ async fn refused(worker: WorkerLink<'_>, model: &ModelSummary) {
     .await;
 }
 
+fn prompt() -> Vec<u32> {
+    (0..100).map(|i| i * 7919 % 49_152).collect()
+}
+
 /// Digest of the logits, and tokens a second while answering.
 async fn measure(worker: WorkerLink<'_>) -> (Digest, f64) {
     let command = Command::Measure {
         request: RequestId(1),
         measure: Measure {
-            prompt_ids: (0..100).map(|i| i * 7919 % 49_152).collect(),
-            max_new: 24,
+            prompt_ids: prompt(),
+            max_new: NEW,
             prefill_tile: 0,
             mode: Mode::Int8V1,
+            reuses: false,
         },
     };
     send(worker, &command).await;

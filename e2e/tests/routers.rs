@@ -4,24 +4,16 @@
 mod model;
 mod someone;
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use e2e::{Engine, Options, Server};
 use serde_json::json;
-use someone::Someone;
+use someone::{Someone, own_address};
 
 const SOON: Duration = Duration::from_secs(10);
 /// Bytes 4 to 7 of every STUN message (RFC 8489, section 5).
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
-
-/// Of this machine on its network: Firefox asks nobody at a loopback address. Nothing is sent.
-fn own_address() -> IpAddr {
-    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    // An address for documentation (RFC 5737).
-    let known = socket.connect("203.0.113.1:9");
-    known.and_then(|()| socket.local_addr()).unwrap().ip()
-}
 
 /// Whether a STUN binding request comes within the time.
 fn is_asked(server: &UdpSocket, within: Duration) -> bool {

@@ -11,7 +11,7 @@ mod someone;
 
 use e2e::{Engine, Native, Options, Server};
 use model::Model;
-use someone::{CODE, Someone, connect};
+use someone::{CODE, Someone, connect, slow};
 
 async fn by_codes(giver: &Someone, taker: &Someone, model: &Model) {
     connect(giver, taker).await;
@@ -76,15 +76,6 @@ async fn a_source_that_dies_is_replaced_by_another() {
     assert!(given <= missing + 1e5, "{given} of {missing} bytes");
 }
 
-/// At most 1 MB/s.
-async fn slow(giver: &Someone) {
-    let script = "
-        const select = document.querySelector('.share-speed select');
-        select.value = '2';
-        select.dispatchEvent(new Event('change', { bubbles: true }));";
-    giver.browser.js(script, &[]).await.unwrap();
-}
-
 #[tokio::test]
 async fn many_find_each_other_through_a_tracker() {
     let server = Server::start(Options::default()).unwrap();
@@ -102,13 +93,22 @@ async fn many_find_each_other_through_a_tracker() {
 /// The tab that has the files and the connections is closed half way: the one that asked for the
 /// model becomes the owner, finds the giver again, and what had come is not fetched again.
 #[tokio::test]
-async fn the_owners_tab_is_closed_half_way() {
+async fn the_owners_tab_is_closed_half_way_in_chromium() {
+    the_owners_tab_is_closed_half_way(Engine::Chromium).await;
+}
+
+#[tokio::test]
+async fn the_owners_tab_is_closed_half_way_in_firefox() {
+    the_owners_tab_is_closed_half_way(Engine::Firefox).await;
+}
+
+async fn the_owners_tab_is_closed_half_way(engine: Engine) {
     let server = Server::start(Options::default()).unwrap();
     let model = model::of_six_mebibytes();
     let giver = Someone::with_model(Engine::Chromium, &server, &model.path).await;
     let link = giver.share_by_tracker(&server).await;
     slow(&giver).await;
-    let taker = Someone::new(Engine::Chromium, &server).await;
+    let taker = Someone::new(engine, &server).await;
     let owner = taker.browser.shown().await.unwrap();
     let (asker, _) = taker
         .browser

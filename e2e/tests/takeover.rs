@@ -124,6 +124,7 @@ fn measure(number: u32) -> Command {
             max_new: STEPS,
             prefill_tile: 32,
             mode: Mode::Int8V1,
+            reuses: false,
         },
     }
 }

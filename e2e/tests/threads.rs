@@ -94,7 +94,14 @@ async fn load(worker: WorkerLink<'_>, model: ModelId) {
     wait(worker, loaded).await;
 }
 
-async fn begin(worker: WorkerLink<'_>, number: u32, prompt_ids: Vec<u32>, max_new: u32) {
+/// `reuses` what requests before it left.
+async fn begin(
+    worker: WorkerLink<'_>,
+    number: u32,
+    prompt_ids: Vec<u32>,
+    max_new: u32,
+    reuses: bool,
+) {
     let command = Command::Measure {
         request: RequestId(number),
         measure: Measure {
@@ -102,6 +109,7 @@ async fn begin(worker: WorkerLink<'_>, number: u32, prompt_ids: Vec<u32>, max_ne
             max_new,
             prefill_tile: 0,
             mode: Mode::Int8V1,
+            reuses,
         },
     };
     send(worker, &command).await;
@@ -147,10 +155,10 @@ async fn a_dead_worker_ends_the_request_and_the_page_goes_on_in_a_lower_lane() {
     );
     let model = import(worker, &server).await;
     load(worker, model).await;
-    begin(worker, 1, prompt(40), 16).await;
+    begin(worker, 1, prompt(40), 16, false).await;
     let (before, _) = answer(worker).await;
 
-    begin(worker, 2, prompt(2000), 16).await;
+    begin(worker, 2, prompt(2000), 16, false).await;
     prefilling(worker, 64).await;
     let end = "new BroadcastChannel('end-a-worker').postMessage(0)";
     browser.js(end, &[]).await.unwrap();
@@ -171,7 +179,7 @@ async fn a_dead_worker_ends_the_request_and_the_page_goes_on_in_a_lower_lane() {
     assert_eq!(downgrades.len(), 1, "{downgrades:?}");
 
     load(worker, model).await;
-    begin(worker, 3, prompt(40), 16).await;
+    begin(worker, 3, prompt(40), 16, false).await;
     assert_eq!(answer(worker).await.0, before);
 }
 
@@ -252,7 +260,7 @@ async fn a_stop_in_a_long_prefill_leaves_the_conversation_sound() {
         load(worker, model).await;
         let mut slowest = 0.0f64;
         for number in 1..=5 {
-            begin(worker, number, long.clone(), 1).await;
+            begin(worker, number, long.clone(), 1, false).await;
             prefilling(worker, 0).await;
             slowest = slowest.max(stop(&browser, number).await);
             let finish = wait(worker, |event| match event {
@@ -263,9 +271,10 @@ async fn a_stop_in_a_long_prefill_leaves_the_conversation_sound() {
             assert_eq!(finish, Finish::Cancelled);
         }
         // What was committed of the long prompt is the beginning of this one.
-        begin(worker, 9, prompt(40), 8).await;
+        begin(worker, 9, prompt(40), 8, true).await;
         let (answer, figures) = answer(worker).await;
         println!("{}: stopped within {slowest:.1} ms; {figures:?}", lane.name);
+        assert!(figures.reused_tokens > 0, "{}: {figures:?}", lane.name);
         assert_eq!(first.get_or_insert(answer.ids.clone()), &answer.ids);
         let undisturbed = first_answer(&browser, &query, model).await;
         assert_eq!(answer, undisturbed);
@@ -276,6 +285,6 @@ async fn first_answer(browser: &Browser, query: &str, model: ModelId) -> Answer 
     let worker = WorkerLink::start(browser, query).await.unwrap();
     ready(worker).await;
     load(worker, model).await;
-    begin(worker, 1, prompt(40), 8).await;
+    begin(worker, 1, prompt(40), 8, false).await;
     answer(worker).await.0
 }

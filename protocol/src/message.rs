@@ -159,6 +159,8 @@ pub struct Measure {
     pub max_new: u32,
     pub prefill_tile: u32,
     pub mode: Mode,
+    /// May begin with what earlier requests left; otherwise the whole prompt is computed.
+    pub reuses: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -154,20 +154,21 @@ fn commands_that_generate() {
         max_new: 16,
         prefill_tile: 8,
         mode: Mode::Int8V1,
+        reuses: true,
     };
     check(
         Command::Measure {
             request: RequestId(3),
             measure: measure.clone(),
         },
-        "09030301ffff02ffffffff0f100801",
+        "09030301ffff02ffffffff0f10080101",
     );
     check(
         Command::Time {
             request: RequestId(3),
             measure,
         },
-        "0b030301ffff02ffffffff0f100801",
+        "0b030301ffff02ffffffff0f10080101",
     );
 }
 

@@ -279,6 +279,7 @@ fn measure(world: &mut World, direct: &mut Direct) {
             max_new,
             prefill_tile,
             mode: Mode::Int8V1,
+            reuses: false,
         };
         world.command(Command::Measure { request, measure });
         world.run();
@@ -305,6 +306,7 @@ fn measure(world: &mut World, direct: &mut Direct) {
         max_new,
         prefill_tile: 0,
         mode: Mode::Int8V1,
+        reuses: false,
     };
     world.command(Command::Time { request, measure });
     world.run();

@@ -164,6 +164,7 @@ fn the_engine_says_what_is_wrong_with_a_request() {
             max_new: 1,
             prefill_tile: 0,
             mode: Mode::Int8V1,
+            reuses: false,
         };
         world.command(Command::Measure { request, measure });
         world.run();

@@ -357,6 +357,7 @@ impl App {
                 max_new,
                 prefill_tile: 0,
                 mode: Mode::Int8V1,
+                reuses: false,
             },
         };
         self.send(time).into_iter().collect()

@@ -57,6 +57,7 @@ impl Probe {
                 max_new: self.max_new,
                 prefill_tile: 0,
                 mode: Mode::Int8V1,
+                reuses: false,
             },
         }
     }

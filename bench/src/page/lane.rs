@@ -177,6 +177,7 @@ impl Lane {
                 max_new,
                 prefill_tile: 0,
                 mode: Mode::Int8V1,
+                reuses: false,
             },
         }
     }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -146,4 +147,21 @@ pub async fn connect(giver: &Someone, taker: &Someone) {
     let answer = taker.value("#receive-answer").await;
     giver.fill(".share-answer", &answer).await;
     giver.click(".share-connect").await;
+}
+
+/// From now on at most 1 MB/s.
+pub async fn slow(giver: &Someone) {
+    let script = "
+        const select = document.querySelector('.share-speed select');
+        select.value = '2';
+        select.dispatchEvent(new Event('change', { bubbles: true }));";
+    giver.browser.js(script, &[]).await.unwrap();
+}
+
+/// Of this machine on its network: Firefox asks nobody at a loopback address. Nothing is sent.
+pub fn own_address() -> IpAddr {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    // An address for documentation (RFC 5737).
+    let known = socket.connect("203.0.113.1:9");
+    known.and_then(|()| socket.local_addr()).unwrap().ip()
 }

@@ -23,6 +23,7 @@ pub fn measure() -> Measure {
         max_new: 3,
         prefill_tile: 0,
         mode: Mode::Int8V1,
+        reuses: false,
     }
 }
 

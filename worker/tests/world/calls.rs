@@ -41,6 +41,7 @@ impl World {
             max_new,
             prefill_tile,
             mode,
+            reuses: false,
         };
         self.command(Command::Measure { request, measure });
         request

@@ -153,11 +153,14 @@ impl<D: Disk, E: Engine<File = D>> Session<D, E> {
                     kind: Kind::Chat(stream),
                 })
             }
-            Work::Measure(measure) => Ok(Prepared {
-                flags: FLAG_IGNORE_EOS | FLAG_DIGEST | FLAG_COLD,
-                kind: Kind::Measure(Vec::new()),
-                ..fixed(measure, rows)
-            }),
+            Work::Measure(measure) => {
+                let timed = fixed(measure, rows);
+                Ok(Prepared {
+                    flags: timed.flags | FLAG_DIGEST,
+                    kind: Kind::Measure(Vec::new()),
+                    ..timed
+                })
+            }
             Work::Time(measure) => Ok(fixed(measure, rows)),
         }
     }
@@ -172,7 +175,7 @@ fn fixed(measure: Measure, rows: u32) -> Prepared {
             max_new: measure.max_new,
             ..Sampling::GREEDY
         },
-        flags: FLAG_IGNORE_EOS | FLAG_COLD,
+        flags: FLAG_IGNORE_EOS | if measure.reuses { 0 } else { FLAG_COLD },
         kept_as: None,
         kind: Kind::Time,
     }
