@@ -8,7 +8,7 @@ use e2e::{Browser, Engine, Options, Profile, Server, WorkerLink, eval, get, mode
 use format::Digest;
 use protocol::{
     Catalogue, Command, Event, Figures, FitReport, ImportId, ImportSource, KvFormat, Measure, Mode,
-    ModelSummary, RequestId, Residency, Wish, decode, encode,
+    ModelSummary, RequestId, Residency, TabRole, Wish, decode, encode,
 };
 use serde_json::json;
 
@@ -184,6 +184,12 @@ fn native(kv: &str) -> Digest {
 
 async fn start<'a>(browser: &'a Browser, query: &str) -> WorkerLink<'a> {
     let worker = WorkerLink::start(browser, query).await.unwrap();
+    // It has the lock that only an ended worker lets go.
+    let is_owner = |event: &Event| match event {
+        Event::Role { role, .. } => (*role == TabRole::Owner).then_some(()),
+        _ => None,
+    };
+    wait(worker, is_owner).await;
     let is_ready = |event: &Event| matches!(event, Event::Ready { .. }).then_some(());
     wait(worker, is_ready).await;
     worker

@@ -270,6 +270,11 @@ pub enum Event {
         model: ModelId,
         is_sound: bool,
     },
+    /// The header of what comes is here, before the rest: what it is, and under which licence.
+    ImportOpened {
+        import: ImportId,
+        model: ModelSummary,
+    },
 }
 
 /// What the server and the publisher offer together.

@@ -202,6 +202,14 @@ fn events_about_models() {
         borrowed: false,
     };
     check(
+        Event::ImportOpened {
+            import: ImportId(1),
+            model: summary.clone(),
+        },
+        "1a01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fc0c8f32e0454696e7900\
+         0974696e792e67677566801002018080400000",
+    );
+    check(
         Event::Models(vec![summary]),
         "0201000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fc0c8f32e0454696e7900\
          0974696e792e67677566801002018080400000",

@@ -145,8 +145,8 @@ fn check(recipe: &Recipe, options: Options) {
     assert_eq!(change.deallocations, 0, "{options:?}");
 }
 
-/// Two conversations of 100 turns each, in turns, each begun anew whenever the context is full: what
-/// is held after the first turn is held after the last, and closing gives everything back.
+/// Two conversations of 100 turns each, in turns, each begun anew whenever the context is full:
+/// what is held after the first turn is held after the last, and closing gives everything back.
 fn turns_keep_nothing() {
     let recipe = Recipe {
         context: 160,

@@ -43,6 +43,7 @@ impl App {
             }
             Event::Import(progress) => self.imports.progress(now, progress),
             Event::ImportWaiting { .. } => self.imports.waits(now, event),
+            Event::ImportOpened { import, model } => self.imports.opened(import, model),
             Event::Imported { import, model, .. } => {
                 let mine = self.imports.finish(import);
                 return if mine {

@@ -2,7 +2,8 @@
 
 use format::{ModelId, Root};
 use protocol::{
-    CatalogueEntry, Command, Event, ImportId, ImportProgress, ImportSource, InvitedModel, NamedFile,
+    CatalogueEntry, Command, Event, ImportId, ImportProgress, ImportSource, InvitedModel,
+    ModelSummary, NamedFile,
 };
 
 use super::{Millis, Pace, entry_id};
@@ -23,6 +24,8 @@ pub struct Import {
     /// `None` until the worker has looked at the source.
     pub progress: Option<ImportProgress>,
     pub pace: Pace,
+    /// What its header says; `None` until that is here.
+    pub model: Option<ModelSummary>,
     /// Why nothing comes for now, and when it is tried again.
     pub lull: Option<(String, Millis)>,
 }
@@ -107,6 +110,7 @@ impl Imports {
             state: ImportState::Running,
             progress: None,
             pace: Pace::default(),
+            model: None,
             lull: None,
         };
         let command = import.command();
@@ -126,6 +130,13 @@ impl Imports {
         }
         import.pace.note(now, progress.bytes);
         import.progress = Some(progress);
+    }
+
+    /// The header is here.
+    pub fn opened(&mut self, id: ImportId, model: ModelSummary) {
+        if let Some(import) = self.mine(id) {
+            import.model = Some(model);
+        }
     }
 
     /// Nothing comes for so many seconds, or it goes on.

@@ -86,8 +86,8 @@ pub fn FromPeers() -> impl IntoView {
             .sharing
             .room(model)
             .map(|room| text::peers(&room.status));
-        let known = app.library.find(model);
-        let licence = known.map(|known| match &known.licence {
+        let opened = app.imports.current()?.model.as_ref();
+        let licence = opened.map(|opened| match &opened.licence {
             Some(licence) => format!("licence: {licence}"),
             None => "licence not stated".into(),
         });

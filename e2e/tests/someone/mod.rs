@@ -151,11 +151,17 @@ pub async fn connect(giver: &Someone, taker: &Someone) {
 
 /// From now on at most 1 MB/s.
 pub async fn slow(giver: &Someone) {
+    limit(giver, 2).await;
+}
+
+/// Chooses one of the speeds that the page offers: 0 is any, 1 is 5 MB/s, 2 is 1 MB/s.
+pub async fn limit(giver: &Someone, speed: u32) {
     let script = "
         const select = document.querySelector('.share-speed select');
-        select.value = '2';
+        select.value = args[0];
         select.dispatchEvent(new Event('change', { bubbles: true }));";
-    giver.browser.js(script, &[]).await.unwrap();
+    let speed = [json!(speed.to_string())];
+    giver.browser.js(script, &speed).await.unwrap();
 }
 
 /// Of this machine on its network: Firefox asks nobody at a loopback address. Nothing is sent.

@@ -1,6 +1,7 @@
 //! Making or opening the three files of an import: layer, part and record.
 
 use format::PieceLayer;
+use protocol::Event;
 use store::{Disk, Found, Import, StoreError, import_bytes, names, preflight};
 
 use super::job::{Bench, End, Job, Sound, Stage};
@@ -184,9 +185,12 @@ impl<D: Disk> Job<D> {
             }
         };
         let found = import.resumed().found;
-        bench
-            .shelf
-            .put(sound.summary(layer.id, import.progress().bytes));
+        let model = sound.summary(layer.id, import.progress().bytes);
+        for import in self.askers.iter().copied() {
+            let model = model.clone();
+            bench.desk.event(Event::ImportOpened { import, model });
+        }
+        bench.shelf.put(model);
         let receive = Receive::new(source, import, sound);
         match found {
             Found::PartOnly => {

@@ -22,6 +22,7 @@ impl Hub {
             | Event::Imported { .. }
             | Event::ImportCancelled { .. }
             | Event::ImportWaiting { .. }
+            | Event::ImportOpened { .. }
             | Event::Failed {
                 subject: Subject::Import(_),
                 ..
@@ -178,7 +179,9 @@ impl Hub {
     fn of_import(&mut self, mut event: Event) {
         let (number, is_over) = match &mut event {
             Event::Import(progress) => (&mut progress.import, false),
-            Event::ImportWaiting { import, .. } => (import, false),
+            Event::ImportWaiting { import, .. } | Event::ImportOpened { import, .. } => {
+                (import, false)
+            }
             Event::Imported { import, .. }
             | Event::ImportCancelled { import }
             | Event::Failed {
@@ -194,7 +197,7 @@ impl Hub {
         let client = import.client;
         let file = import.file;
         *number = import.theirs;
-        if let Event::ImportWaiting { .. } = event {
+        if let Event::ImportWaiting { .. } | Event::ImportOpened { .. } = event {
             return self.tell(client, event);
         }
         let foreign = match &event {
