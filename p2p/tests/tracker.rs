@@ -170,3 +170,33 @@ fn offers_end_and_a_silent_tracker_is_left() {
     let out = client.put(2 + OFFER_LIFE_MS + 40_000, TrackerIn::Time);
     assert!(out.contains(&TrackerOut::Close), "{out:?}");
 }
+
+/// Who comes first finds nobody, and whoever comes next must not wait until new offers are made.
+#[test]
+fn offers_that_nobody_was_there_for_are_announced_again() {
+    let counts = |others: u32| {
+        json!({ "action": "announce", "interval": 120, "info_hash": hash(), "complete": 0,
+            "incomplete": others + 1 })
+        .to_string()
+    };
+    let mut client = Client::new(5);
+    client.put(0, TrackerIn::Seek(3));
+    client.put(0, TrackerIn::Time);
+    client.put(0, TrackerIn::Opened { name: [1; 20] });
+    client.offer(0, 1);
+    client.offer(0, 2);
+    let first = only(client.offer(0, 3))["offers"].clone();
+    assert_eq!(first.as_array().unwrap().len(), 3);
+    client.put(1, TrackerIn::Text(&counts(0)));
+    let second = client.put(10_000, TrackerIn::Time);
+    assert_eq!(only(second)["offers"], first);
+    // One peer has come and been given the first.
+    client.put(10_001, TrackerIn::Text(&counts(1)));
+    let third = client.put(30_000, TrackerIn::Time);
+    let rest = &first.as_array().unwrap()[1..];
+    assert_eq!(only(third)["offers"], json!(rest));
+    // They do not live longer for it.
+    let mut ended = client.put(OFFER_LIFE_MS, TrackerIn::Time);
+    ended.retain(|out| matches!(out, TrackerOut::Expired(_)));
+    assert_eq!(ended.len(), 3);
+}

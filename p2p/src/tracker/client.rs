@@ -4,6 +4,7 @@
 //! for. Descriptions are sealed and opened here: nothing that goes out names an address, and what
 //! comes from somebody who does not know the model is passed over.
 
+mod offers;
 mod say;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -58,6 +59,9 @@ pub struct TrackerClient {
     offers_due: Option<u64>,
     /// Offers that are out, and when they end.
     out_there: BTreeMap<OfferId, u64>,
+    /// Those of the last announcement, and those that the tracker had nobody to give to.
+    announced: Vec<OfferText>,
+    unused: Vec<OfferText>,
     interval_ms: u64,
     eager_ms: u64,
     announce_at: u64,
@@ -87,6 +91,8 @@ impl TrackerClient {
             asked: 0,
             offers_due: None,
             out_there: BTreeMap::new(),
+            announced: Vec::new(),
+            unused: Vec::new(),
             interval_ms: INTERVAL_MS,
             eager_ms: EAGER_MS,
             announce_at: 0,
@@ -192,6 +198,7 @@ impl TrackerClient {
                 } => {
                     self.failures = 0;
                     self.reply_due = None;
+                    self.keep_unused(complete.zip(incomplete));
                     if let Some(seconds) = interval_s {
                         let wanted = seconds.saturating_mul(1000);
                         self.interval_ms = wanted.clamp(INTERVAL_MS_MIN, INTERVAL_MS_MAX);
@@ -321,11 +328,18 @@ impl TrackerClient {
         self.told_complete = self.progress.left == 0;
         self.asked = 0;
         self.offers_due = None;
-        let offers = std::mem::take(&mut self.ready);
+        let mut offers = std::mem::take(&mut self.ready);
         for offer in &offers {
             self.out_there
                 .insert(offer.offer_id, self.now_ms + OFFER_LIFE_MS);
         }
+        let unused = std::mem::take(&mut self.unused);
+        offers.extend(
+            unused
+                .into_iter()
+                .filter(|offer| self.out_there.contains_key(&offer.offer_id)),
+        );
+        self.announced.clone_from(&offers);
         let mut announce = Announce::new(self.hash, name, event, self.progress);
         announce.numwant = Some(offers.len() as u64);
         announce.offers = Some(offers);
@@ -337,26 +351,6 @@ impl TrackerClient {
         };
         self.eager_ms = self.eager_ms.saturating_mul(2);
         self.announce_at = self.now_ms + wait;
-    }
-
-    fn expire(&mut self) {
-        let over = |(id, until): (&OfferId, &u64)| (self.now_ms >= *until).then_some(*id);
-        let over: Vec<OfferId> = self.out_there.iter().filter_map(over).collect();
-        for offer_id in over {
-            self.out_there.remove(&offer_id);
-            self.out.push_back(TrackerOut::Expired(offer_id));
-        }
-    }
-
-    fn drop_offers(&mut self) {
-        self.asked = 0;
-        self.offers_due = None;
-        let ready = std::mem::take(&mut self.ready)
-            .into_iter()
-            .map(|offer| offer.offer_id);
-        let out_there = std::mem::take(&mut self.out_there).into_keys();
-        self.out
-            .extend(ready.chain(out_there).map(TrackerOut::Expired));
     }
 
     fn watch(&mut self) {
